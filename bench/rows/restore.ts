@@ -97,9 +97,9 @@ async function restored(
       dataDir,
     ],
   });
-  const [, told = ""] = await child.line(/^restored (.*)$/, WAIT_MS);
+  const [, reported = ""] = await child.line(/^restored (.*)$/, WAIT_MS);
   const peakBytes = await peakMemory(child.pid);
-  const { commits, seconds, processor } = JSON.parse(told);
+  const { commits, seconds, processor } = JSON.parse(reported);
   if (commits !== size.commits) throw new Error(`${commits} commits of ${size.commits} were restored`);
   // The next one needs the room.
   await Deno.remove(folder, { recursive: true });

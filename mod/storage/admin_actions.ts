@@ -50,8 +50,8 @@ async function referencesTo(
     read += part.read;
     const full = found.length >= storageLimits.referencesReturnedMax;
     if (part.next === null || full) {
-      const told = found.slice(0, storageLimits.referencesReturnedMax);
-      return { found: told, read, more: part.next !== null || told.length < found.length };
+      const returned = found.slice(0, storageLimits.referencesReturnedMax);
+      return { found: returned, read, more: part.next !== null || returned.length < found.length };
     }
     place = part.next;
   }
@@ -82,9 +82,9 @@ async function orphans({ calls, now }: FileActionsOptions): Promise<ScanResult<r
       before,
     });
     found.push(...part.ids.filter((id) => !named.has(id)));
-    const told = found.slice(0, storageLimits.referencesReturnedMax);
-    if (part.cursor === null || told.length < found.length) {
-      return { found: told, read, more: told.length < found.length };
+    const returned = found.slice(0, storageLimits.referencesReturnedMax);
+    if (part.cursor === null || returned.length < found.length) {
+      return { found: returned, read, more: returned.length < found.length };
     }
     cursor = part.cursor;
   }

@@ -295,8 +295,8 @@ Deno.test("AE4 AE17 without a mail server all requests return the same, are logg
   for (const { request } of kinds) assert.deepEqual((await accounts.post(request, { email })).body, {});
   await accounts.service.mailSettled();
   assert.deepEqual(accounts.port.rows("_codes"), []);
-  const told = /^warn Mail requested but not sent: no mail server/;
-  assert.deepEqual(accounts.logged.map((line) => told.test(line)), [true], "logged once in ten minutes");
+  const reported = /^warn Mail requested but not sent: no mail server/;
+  assert.deepEqual(accounts.logged.map((line) => reported.test(line)), [true], "logged once in ten minutes");
   accounts.clock.now += 600_000;
   await accounts.post("/reset/request", { email });
   await accounts.service.mailSettled();

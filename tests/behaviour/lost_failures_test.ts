@@ -56,7 +56,7 @@ const left = {
   }),
 };
 
-const told: Record<keyof typeof left, RegExp> = {
+const received: Record<keyof typeof left, RegExp> = {
   insert: /^ctx\.db\.insert\("people", \.\.\.\) failed and was not awaited, so nothing was stored: .*name/,
   patch: /^ctx\.db\.patch\(\) failed and was not awaited/,
   replace: /^ctx\.db\.replace\(\) failed and was not awaited/,
@@ -101,7 +101,7 @@ behaviours("[FA11] operations that nobody awaits", {
   "their failure is the call's, and nothing of it is kept": withFunctions(
     { ...left, failing, all },
     async (t) => {
-      for (const [name, message] of Object.entries(told)) {
+      for (const [name, message] of Object.entries(received)) {
         await assert.rejects(t.mutation(`app:${name}`), (error: Error) => {
           assert.match(error.message, message, name);
           return true;

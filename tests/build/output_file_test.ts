@@ -19,10 +19,10 @@ async function refusal(permissions: string, main: string, ...args: string[]): Pr
     env: { NO_COLOR: "1" },
     stdin: "null",
   }).output();
-  const said = new TextDecoder().decode(stderr);
-  assert.equal(code, 1, said);
+  const logged = new TextDecoder().decode(stderr);
+  assert.equal(code, 1, logged);
   assert.equal(new TextDecoder().decode(stdout), "");
-  return said;
+  return logged;
 }
 
 Deno.test("a file that is written replaces the one before it", () =>

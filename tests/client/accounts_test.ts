@@ -382,17 +382,17 @@ Deno.test("OA11 a refusal in the address is an AccountError with its code, and o
   try {
     using tab = new Tab({ clock, server, storage });
     using other = new Tab({ clock, server, storage });
-    const told: unknown[] = [];
+    const reported: unknown[] = [];
     const elsewhere = Promise.withResolvers<AccountError>();
     tab.client.auth.signInWithOAuth("github");
-    tab.client.auth.onRefusal((error) => told.push(error));
-    const stop = other.client.auth.onRefusal(() => told.push("never"));
+    tab.client.auth.onRefusal((error) => reported.push(error));
+    const stop = other.client.auth.onRefusal(() => reported.push("never"));
     stop();
     other.client.auth.onRefusal(elsewhere.resolve);
     const expected = { name: "AccountError", code: "access_denied", message: "No thanks", status: 0 };
     await assert.rejects(tab.client.auth.completeRedirect(), expected);
-    assert.equal(told.length, 1);
-    assert.ok(told[0] instanceof AccountError);
+    assert.equal(reported.length, 1);
+    assert.ok(reported[0] instanceof AccountError);
     const { name, code, message } = await elsewhere.promise;
     assert.deepEqual([name, code, message], ["AccountError", "access_denied", "No thanks"]);
     assert.equal(storage.items.size, 0);
@@ -423,10 +423,10 @@ Deno.test("OA11 a refusal without a sign-in of this window is not published to o
       elsewhere.push(message);
       heard.resolve();
     });
-    const told: string[] = [];
-    tab.client.auth.onRefusal(({ message }) => told.push(message));
+    const reported: string[] = [];
+    tab.client.auth.onRefusal(({ message }) => reported.push(message));
     await assert.rejects(tab.client.auth.completeRedirect(), { code: "access_denied" });
-    assert.deepEqual(told, ["Call this number"]);
+    assert.deepEqual(reported, ["Call this number"]);
     // Messages come in order: after the next one it is known that there was none before.
     tab.client.auth.signInWithOAuth("github");
     await assert.rejects(tab.client.auth.completeRedirect(), { code: "late" });
@@ -442,8 +442,8 @@ Deno.test("what a tab with another version of the client announces is a change, 
   const page = pretendPage();
   try {
     using tab = new Tab({ clock, server, storage });
-    const told: unknown[] = [];
-    tab.client.auth.onRefusal((error) => told.push(error));
+    const reported: unknown[] = [];
+    tab.client.auth.onRefusal((error) => reported.push(error));
     const heard = Promise.withResolvers<void>();
     tab.client.auth.onRefusal(() => heard.resolve());
     const old = new BroadcastChannel("syncline-auth http://app.test/");
@@ -451,7 +451,7 @@ Deno.test("what a tab with another version of the client announces is a change, 
     old.postMessage(["last", "A refusal"]);
     await heard.promise;
     old.close();
-    assert.deepEqual(told.map((error) => (error as AccountError).code), ["last"]);
+    assert.deepEqual(reported.map((error) => (error as AccountError).code), ["last"]);
   } finally {
     page[Symbol.dispose]();
   }

@@ -24,8 +24,8 @@ function makeClient() {
     polling: false,
     accounts: { storage },
   });
-  const told: string[] = [];
-  client.onAuthState((state) => told.push(text(state)));
+  const reported: string[] = [];
+  client.onAuthState((state) => reported.push(text(state)));
   const open = async () => {
     sockets.last.open();
     await settle();
@@ -34,7 +34,7 @@ function makeClient() {
   const sentTokens = () =>
     sockets.last.sent.flatMap((message) => message.type === "Authenticate" ? [message.token] : []);
   const store = (userId: string) => void (tokens = tokensOf(userId));
-  return { client, clock, store, asked, told, open, sentTokens, [Symbol.dispose]: () => client.close() };
+  return { client, clock, store, asked, reported, open, sentTokens, [Symbol.dispose]: () => client.close() };
 }
 
 function tokensOf(userId: string): string {
@@ -47,18 +47,18 @@ function text(state: AuthState): string {
 
 Deno.test("to ask who is signed in makes use of the stored tokens", async () => {
   using test = makeClient();
-  const { client, told } = test;
+  const { client, reported } = test;
   assert.deepEqual(client.authState(), { status: "loading" });
   const socket = await test.open();
   assert.equal(client.authState().status, "loading", "the server has not accepted it yet");
   socket.receive(transition([[0, 0, 0], [0, 1, 1]]));
-  assert.deepEqual(told, ["loading", "signedIn ada"]);
+  assert.deepEqual(reported, ["loading", "signedIn ada"]);
   assert.equal(client.authState(), client.authState());
 });
 
 Deno.test("tokens of the app's own are what counts, and the accounts keep out of their way", async () => {
   using test = makeClient();
-  const { client, asked, told } = test;
+  const { client, asked, reported } = test;
   client.setAuth(() => Promise.resolve("mine"));
   assert.equal(typeof client.auth.signIn, "function");
   assert.deepEqual(client.authState(), { status: "loading" });
@@ -69,7 +69,7 @@ Deno.test("tokens of the app's own are what counts, and the accounts keep out of
   client.setAuth(() => Promise.resolve("mine too"));
   await settle();
   socket.receive(transition([[0, 1, 1], [0, 2, 1]]));
-  assert.deepEqual(told, ["loading", "signedIn null"], "another getter alone is no news");
+  assert.deepEqual(reported, ["loading", "signedIn null"], "another getter alone is no news");
   client.clearAuth();
   assert.equal(client.authState().status, "signedOut");
   assert.deepEqual([test.sentTokens(), asked], [["mine", "mine too", null], []]);
@@ -95,22 +95,22 @@ Deno.test("an effect that runs twice signs in once, and is never seen signed out
 
 Deno.test("the app's tokens may come after the accounts were asked, and without any nobody is signed in", async () => {
   using test = makeClient();
-  const { client, told } = test;
+  const { client, reported } = test;
   client.authState();
   const socket = await test.open();
   socket.receive(transition([[0, 0, 0], [0, 1, 1]]));
   client.setAuth(() => Promise.resolve(null));
   assert.equal(client.authState().status, "loading", "ada is not whom the app means");
   await settle();
-  assert.deepEqual(told, ["loading", "signedIn ada", "loading", "signedOut"]);
+  assert.deepEqual(reported, ["loading", "signedIn ada", "loading", "signedOut"]);
   assert.deepEqual(test.sentTokens(), ["ada's", null]);
 });
 
 Deno.test("a listener may throw, end another one, and ask a client that was closed", async () => {
   using test = makeClient();
-  const { client, told } = test;
+  const { client, reported } = test;
   const ended: string[] = [];
-  const end = client.onAuthState(() => ended.push("told"));
+  const end = client.onAuthState(() => ended.push("reported"));
   const unhandled: unknown[] = [];
   const onUnhandled = (event: PromiseRejectionEvent) => {
     event.preventDefault();
@@ -127,12 +127,15 @@ Deno.test("a listener may throw, end another one, and ask a client that was clos
   assert.equal(client.authState().status, "signedOut");
   await turn();
   globalThis.removeEventListener("unhandledrejection", onUnhandled);
-  assert.deepEqual([told, ended, unhandled], [["loading", "signedOut"], [], ["Error: mine", "Error: mine"]]);
+  assert.deepEqual([reported, ended, unhandled], [["loading", "signedOut"], [], [
+    "Error: mine",
+    "Error: mine",
+  ]]);
 });
 
 Deno.test("whose tokens a renewal finds is who is signed in", async () => {
   using test = makeClient();
-  const { client, clock, told } = test;
+  const { client, clock, reported } = test;
   client.authState();
   const socket = await test.open();
   socket.receive(transition([[0, 0, 0], [0, 1, 1]]));
@@ -144,12 +147,12 @@ Deno.test("whose tokens a renewal finds is who is signed in", async () => {
   assert.deepEqual(test.sentTokens(), ["bob's"]);
   assert.equal(text(client.authState()), "signedIn ada");
   next.receive(transition([[0, 0, 0], [0, 1, 2]]));
-  assert.deepEqual(told, ["loading", "signedIn ada", "signedIn bob"]);
+  assert.deepEqual(reported, ["loading", "signedIn ada", "signedIn bob"]);
 });
 
 Deno.test("a listener may sign out or give other tokens at once: all hear in the end what is", async () => {
   using test = makeClient();
-  const { client, told } = test;
+  const { client, reported } = test;
   const changes: string[] = [];
   const later: string[] = [];
   let turn = 0;
@@ -170,14 +173,14 @@ Deno.test("a listener may sign out or give other tokens at once: all hear in the
   await settle();
   socket.receive(transition([[0, 1, 1], [0, 4, 1]]));
   assert.deepEqual(changes, ["a true", "c true", "c false"]);
-  assert.deepEqual([client.authState().status, told.at(-1), later.at(-1)], Array(3).fill("signedOut"));
+  assert.deepEqual([client.authState().status, reported.at(-1), later.at(-1)], Array(3).fill("signedOut"));
 });
 
 Deno.test("a getter's own callback may sign out at once", async () => {
   using test = makeClient();
-  const { client, told } = test;
+  const { client, reported } = test;
   client.setAuth(() => Promise.resolve("a"), (is) => is && client.clearAuth());
   const socket = await test.open();
   socket.receive(transition([[0, 0, 0], [0, 1, 1]]));
-  assert.deepEqual([client.authState().status, told.at(-1)], ["signedOut", "signedOut"]);
+  assert.deepEqual([client.authState().status, reported.at(-1)], ["signedOut", "signedOut"]);
 });

@@ -201,10 +201,10 @@ Deno.test({
       bearer,
     });
     const hash = second.body.hash;
-    const told = versions.map((
+    const reported = versions.map((
       version: { hash: string; current: boolean },
     ) => [version.hash, version.current]);
-    assert.deepEqual(told, [[hash, true], [third.body.hash, false], [first.body.hash, false]]);
+    assert.deepEqual(reported, [[hash, true], [third.body.hash, false], [first.body.hash, false]]);
 
     await marker[Symbol.asyncDispose]();
     assert.deepEqual(faults, []);
@@ -273,7 +273,7 @@ Deno.test(
     const { apply } = FollowingWriter.prototype;
     let refused = 0;
     FollowingWriter.prototype.apply = function (rows, options) {
-      if (options?.tells !== false) return apply.call(this, rows, options);
+      if (options?.publishes !== false) return apply.call(this, rows, options);
       refused++;
       return Promise.reject(new RowsRefusedError("There is no room", { unfit: false }));
     };

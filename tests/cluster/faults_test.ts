@@ -165,14 +165,16 @@ Deno.test({
   sanitizeResources: false,
   async fn() {
     await using postgres = await TestPostgres.start();
-    let said: (line: string) => void = () => {};
-    await using rig = await ProcessRig.start(await postgres.database(), 3, { onSaid: (line) => said(line) });
+    let logged: (line: string) => void = () => {};
+    await using rig = await ProcessRig.start(await postgres.database(), 3, {
+      onSaid: (line) => logged(line),
+    });
     const [first, ...others] = rig.servers;
     await first?.start();
     await Promise.all(others.map((server) => server.start()));
     await using clients = new Clients(rig.servers);
     const run = new Run({ postgres, rig, clients });
-    said = (line) => run.history.note(line);
+    logged = (line) => run.history.note(line);
     await clients.begin({ writers: CLIENTS, watchers: CLIENTS });
     await run.all();
     assert.ok(clients.seen > CLIENTS, "watchers saw what was written");

@@ -245,8 +245,8 @@ Deno.test(needs(postgres, "what is asked of a server that does not lead"), async
     assert.equal(lists[0].length, 1);
     assert.deepEqual(lists[1], lists[0]);
     // Each server reports its own state.
-    const told = await fetch(`${b.url}/api/admin/cluster`, { headers });
-    assert.equal((await told.json()).role, "follower");
+    const reported = await fetch(`${b.url}/api/admin/cluster`, { headers });
+    assert.equal((await reported.json()).role, "follower");
   });
 
   await steps.step("[PG20] servers with a functions folder refuse a deploy", async () => {
@@ -327,8 +327,8 @@ Deno.test(needs(postgres, "what is asked of a server that does not lead"), async
       stopped = true;
       await Promise.all(work);
       // If this server has become the leader, its own clients must retry.
-      const said = () => c.logged.slice(-20).join("\n");
-      if (await role(c) === "follower") assert.deepEqual(failures, [], said());
+      const printed = () => c.logged.slice(-20).join("\n");
+      if (await role(c) === "follower") assert.deepEqual(failures, [], printed());
       await addNamed(c, { text: "named", name: `${session} 1` });
       const again = await addNamed(a, { text: "named", name: `${session} 1` });
       assert.equal(again.body.status, "success");

@@ -84,31 +84,31 @@ Deno.test("[WK7] functions are replaced when the queries of all followers are pa
   await using world = new LinkWorld();
   const { leader } = world;
   const calls = new LeaderCalls({ ts: () => 0 });
-  const said: string[] = [];
+  const logged: string[] = [];
   const first = await world.follow(calls);
   const holding = Promise.withResolvers<void>();
   first.listen({
     hold() {
-      said.push("first holds");
+      logged.push("first holds");
       return holding.promise;
     },
-    release: (app) => said.push(`first serves ${app?.version}`),
+    release: (app) => logged.push(`first serves ${app?.version}`),
   });
   let held = false;
   const hold = leader.hold().then(() => held = true);
-  await until(() => said.length === 1);
+  await until(() => logged.length === 1);
   assert.equal(held, false);
   const second = await world.follow(new LeaderCalls({ ts: () => 0 }));
   holding.resolve();
   await hold;
   leader.release({ ...APP, version: "new" });
   second.listen({
-    hold: () => Promise.resolve(void said.push("second holds")),
-    release: (app) => said.push(`second serves ${app?.version}`),
+    hold: () => Promise.resolve(void logged.push("second holds")),
+    release: (app) => logged.push(`second serves ${app?.version}`),
   });
-  await until(() => said.length === 4);
-  assert.deepEqual(said.filter((text) => text.startsWith("second")), ["second holds", "second serves new"]);
-  assert.ok(said.includes("first serves new"));
+  await until(() => logged.length === 4);
+  assert.deepEqual(logged.filter((text) => text.startsWith("second")), ["second holds", "second serves new"]);
+  assert.ok(logged.includes("first serves new"));
   calls.close();
 });
 

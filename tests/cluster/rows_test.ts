@@ -243,9 +243,9 @@ Deno.test("[PG5] a notice that comes while one looks is not waited for again", a
   const { signal } = new AbortController();
   const notifications = new Notifications();
   const wait = { ms: 3_600_000, signal };
-  for (const told of ["log", null]) {
+  for (const reported of ["log", null]) {
     const since = notifications.since("log");
-    notifications.notify(told);
+    notifications.notify(reported);
     await since(wait);
   }
   // One that came before, or on another channel, says nothing of what comes now.
@@ -649,8 +649,8 @@ Deno.test(
     await using postgres = await TestPostgres.start();
     await using folder = new TempFolder();
     await Deno.mkdir(folder.at("a"));
-    const said: string[] = [];
-    const log: Log = (level, message, { reason } = {}) => void said.push(`${level} ${message}: ${reason}`);
+    const printed: string[] = [];
+    const log: Log = (level, message, { reason } = {}) => void printed.push(`${level} ${message}: ${reason}`);
     const parts = { dataDir: folder.at("a"), folder, leaseMs: 60_000, log };
     const nobody = new URL(await postgres.database());
     using unused = Deno.listen({ hostname: "127.0.0.1", port: 0 });
@@ -658,8 +658,8 @@ Deno.test(
     unused.close();
     await assert.rejects(joinCluster(nobody.href, { ...parts, startMs: 500 }), /is unreachable/);
     const away = "warn The cluster's database is unreachable; retrying";
-    assert.equal(said.length, 1, said.join("\n"));
-    assert.match(said.splice(0).join(), new RegExp(`^${away}: .*ECONNREFUSED`));
+    assert.equal(printed.length, 1, printed.join("\n"));
+    assert.match(printed.splice(0).join(), new RegExp(`^${away}: .*ECONNREFUSED`));
 
     await using admin = {
       it: await postgres.client("postgres"),
@@ -669,14 +669,14 @@ Deno.test(
     await admin.it.query("create database small owner few");
     await using cluster = await joinCluster(postgres.url("small", "few"), parts);
     const began = cluster.begin();
-    await until(() => said.length > 0, { what: "it is logged" });
+    await until(() => printed.length > 0, { what: "it is logged" });
     await pause(4 * clusterLimits.reconnectMs);
-    assert.deepEqual(said.splice(0), [`${away}: too many connections for role "few"`]);
+    assert.deepEqual(printed.splice(0), [`${away}: too many connections for role "few"`]);
     await admin.it.query("alter role few connection limit 3");
     assert.equal(await began, "leader");
     assert.ok(
-      said.some((line) => line.startsWith("info The cluster's database is reachable again")),
-      said.join("\n"),
+      printed.some((line) => line.startsWith("info The cluster's database is reachable again")),
+      printed.join("\n"),
     );
   },
 );
@@ -978,15 +978,15 @@ Deno.test(
     await using postgres = await TestPostgres.start();
     const url = await postgres.database();
     await using folder = new TempFolder();
-    const said: string[] = [];
-    const log: Log = (level, message, { error } = {}) => void said.push(`${level} ${message}: ${error}`);
+    const printed: string[] = [];
+    const log: Log = (level, message, { error } = {}) => void printed.push(`${level} ${message}: ${error}`);
     await using cluster = await joinCluster(url, { dataDir: folder.path, folder, leaseMs: 600, log });
     assert.equal(await cluster.begin(), "leader");
     await using admin = { it: await postgres.client("test_1"), [Symbol.asyncDispose]: () => admin.it.end() };
     await admin.it.query("alter table syncline.members drop column lag_ms");
     let renewed = 0;
     cluster.serve(servedState({ renew: () => void renewed++ }));
-    const logged = () => said.filter((line) => line.includes("report of this server"));
+    const logged = () => printed.filter((line) => line.includes("report of this server"));
     await until(() => logged().length > 0, { what: "it is logged" });
     const leaseEnd = async () => {
       const { rows: [row] } = await admin.it.query<{ ends: string }>(

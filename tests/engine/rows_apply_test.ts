@@ -407,8 +407,8 @@ Deno.test("[PG5] each commit of a document that changes in every commit has its 
     )).flat();
   const entries = pair.applyPacked();
   assert.deepEqual(entries.map(entryKeys), committed.map(entryKeys));
-  const told = entries.flatMap(({ changes }) => changes.map(({ keys }) => keys.length));
-  assert.deepEqual(told, new Array(40).fill(3));
+  const reported = entries.flatMap(({ changes }) => changes.map(({ keys }) => keys.length));
+  assert.deepEqual(reported, new Array(40).fill(3));
 });
 
 Deno.test("[PG5] unchanged keys count the whole row in memory, however few of its changes have them", () => {
@@ -501,7 +501,7 @@ Deno.test("[PG5] a query of an intermediate state between two rows applied toget
     reader.closeSnapshot();
     return tx.readSet();
   });
-  const told = (entries: readonly CommitEntry[]) =>
+  const reported = (entries: readonly CommitEntry[]) =>
     readSets.map((readSet) => entries.map((entry) => readSetTouches(readSet, entry)));
   // A document that exists neither before nor after them, and one that returns to its original state.
   let gone = "";
@@ -522,7 +522,7 @@ Deno.test("[PG5] a query of an intermediate state between two rows applied toget
         pair.group((tx) => void first(tx));
         pair.group((tx) => void second(tx));
       }
-      assert.deepEqual(told(pair.applyPacked()), [[true, true], [true, true]]);
+      assert.deepEqual(reported(pair.applyPacked()), [[true, true], [true, true]]);
       assert.deepEqual(pair.contents().follower, pair.contents().origin);
     }
   }
@@ -553,12 +553,12 @@ Deno.test("[PG5] a query of the newest document is touched by an import that mak
     tx.importDocument("others", { _id: second, _creationTime: 0.5, n: 2 }, { mode: "insert" });
   };
   for (const older of [upserts, replaces]) {
-    const told = entriesOf(packedEntries(pair.group(older)));
+    const reported = entriesOf(packedEntries(pair.group(older)));
     const follows = pair.applyPacked();
     const touched = (entries: readonly CommitEntry[]) =>
       entries.map((entry) => readSetTouches(readSet, entry));
-    assert.deepEqual([touched(told), touched(follows)], [[true], [true]]);
-    assert.deepEqual(follows.map(entryKeys), told.map(entryKeys));
+    assert.deepEqual([touched(reported), touched(follows)], [[true], [true]]);
+    assert.deepEqual(follows.map(entryKeys), reported.map(entryKeys));
   }
 });
 

@@ -79,7 +79,7 @@ const changes: [
   from: TableShape,
   document: Record<string, unknown>,
   to: TableShape,
-  told: RegExp,
+  reported: RegExp,
 ][] = [
   [
     "a default inside an object",
@@ -126,13 +126,13 @@ const changes: [
   ],
 ];
 
-for (const [name, from, document, to, told] of changes) {
+for (const [name, from, document, to, reported] of changes) {
   Deno.test(`[FA12] refused where the schema would change documents: ${name}`, () => {
     using folder = new TemporaryDatabase();
     using db = openWriterDatabase(folder.path);
     db.applySchema(schemaOf(from));
     insert(db, [document]);
-    assert.match(refusal(db, to).message, told);
+    assert.match(refusal(db, to).message, reported);
     // Nothing changed, and documents written under the new schema match it.
     db.applySchema(schemaOf(from));
   });

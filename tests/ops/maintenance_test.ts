@@ -190,8 +190,8 @@ Deno.test("[BK18] without its owner the process aborts the job and cleans up bef
     const answer = process.run(job);
     await fileIn(folder.at(workFolder));
     await process.close();
-    const said = await answer.catch(() => null);
-    assert.ok(said?.ok !== true, "it was done before its owner ended");
+    const logged = await answer.catch(() => null);
+    assert.ok(logged?.ok !== true, "it was done before its owner ended");
     assert.deepEqual(await folder.names(), names);
   }
 });

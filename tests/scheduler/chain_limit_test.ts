@@ -107,9 +107,9 @@ Deno.test("[FA10] jobs scheduled by jobs are deferred above the limit, which is 
   );
   assert.ok(putOff.every(({ scheduledTime }, n) => scheduledTime > (putOff[n - 1]?.scheduledTime ?? at)));
   // One line per function: those deferred while being scheduled, and the fourth.
-  const told = world.logged.filter((line) => line.includes("Deferring"));
+  const reported = world.logged.filter((line) => line.includes("Deferring"));
   assert.deepEqual(
-    told,
+    reported,
     new Array(2).fill("warn Deferring jobs of a function that keeps scheduling more jobs"),
   );
 });

@@ -46,7 +46,7 @@ function checkActions({ begun, ended, jobs }: Outcome, label: string): number {
   let interrupted = 0;
   for (const { n, state } of actions) {
     if (state.kind === "success") {
-      assert(begun.includes(n) && ended.includes(n), `${label}: action ${n} did not do what it says`);
+      assert(begun.includes(n) && ended.includes(n), `${label}: action ${n} did not do what it sends`);
     } else {
       assert.match(state.error ?? "", /^Interrupted|ended its isolate/, `${label}: action ${n}`);
       interrupted++;

@@ -7,10 +7,10 @@ const values = Object.fromEntries(
 ) as unknown as ServeOptions;
 
 Deno.test("SE1 SE5 SE8 SE10 settings reach every part, and one that cannot use them leaves the others alone", async () => {
-  const told: [string, unknown][] = [];
+  const reported: [string, unknown][] = [];
   const logged: unknown[] = [];
   const note = (part: string, what: unknown) => {
-    told.push([part, what]);
+    reported.push([part, what]);
     return Promise.resolve();
   };
   const parts: SettableParts = {
@@ -31,7 +31,7 @@ Deno.test("SE1 SE5 SE8 SE10 settings reach every part, and one that cannot use t
     ["logMaxSize", "64MiB"],
   ]);
   await applySettings(settings, { values, explicit: new Map() }, parts);
-  assert.deepEqual(told, [
+  assert.deepEqual(reported, [
     ["others", { kind: "text", text: "{}" }],
     ["backups", 3_600_000],
     ["log", { keepMs: 2 * 86_400_000, bytesMax: 64 * 1024 ** 2 }],
@@ -39,12 +39,12 @@ Deno.test("SE1 SE5 SE8 SE10 settings reach every part, and one that cannot use t
   assert.deepEqual(logged, [
     ["error", "Cannot apply settings", "accounts", "Error: no sign-ups: true"],
   ]);
-  told.length = 0;
+  reported.length = 0;
   // A flag takes precedence, and a server without a log has none to change.
   const given = {
     values: { ...values, logKeep: null },
     explicit: new Map([["logKeep", { by: "flag", text: "off" }] as const]),
   };
   await applySettings(settings, given, parts);
-  assert.deepEqual(told.map(([part]) => part), ["others", "backups"]);
+  assert.deepEqual(reported.map(([part]) => part), ["others", "backups"]);
 });

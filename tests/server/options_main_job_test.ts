@@ -168,9 +168,10 @@ class Running implements AsyncDisposable {
       await plain.body?.cancel();
       assert.equal(plain.status, 403);
     } else assert.deepEqual(await plain.bytes(), contents);
-    const told = await (await this.#fetch("/api/query", { path: "notes:fileUrl", args: { id: storageId } }))
-      .json();
-    const signed = new URL(told.value, this.#url);
+    const reported =
+      await (await this.#fetch("/api/query", { path: "notes:fileUrl", args: { id: storageId } }))
+        .json();
+    const signed = new URL(reported.value, this.#url);
     assert.deepEqual(await (await fetch(`${this.#url}${signed.pathname}${signed.search}`)).bytes(), contents);
   }
 

@@ -121,8 +121,8 @@ Deno.test("ranges, case by case", async (t) => {
       if (status === 416) {
         assert.equal(got.headers.get("content-range"), "bytes */1000");
         assert.equal(got.headers.get("cache-control"), "no-store");
-        const { status: told, errorMessage, errorData } = JSON.parse(got.parts[0]?.body ?? "");
-        assert.deepEqual([told, typeof errorMessage], ["error", "string"]);
+        const { status: reported, errorMessage, errorData } = JSON.parse(got.parts[0]?.body ?? "");
+        assert.deepEqual([reported, typeof errorMessage], ["error", "string"]);
         assert.deepEqual(errorData, { code: "range_not_satisfiable", data: null });
       }
       if (status === 200) assert.deepEqual(got.parts, [{ type: "text/plain", range: null, body: CONTENTS }]);

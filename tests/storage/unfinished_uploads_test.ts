@@ -29,18 +29,18 @@ Deno.test("a single server aborts all unfinished uploads, one of several only ol
 Deno.test("with a bucket used before, startup does not wait for aborting uploads", async () => {
   await using bucket = new FakeBucket();
   const place = bucket.location();
-  const told = Promise.withResolvers<unknown>();
+  const reported = Promise.withResolvers<unknown>();
   const away = { ...place, bucket: "none" };
   await assert.rejects(openBlobs({ kind: "bucket", bucket: away }, { shared: true }));
   await using _blobs = await openBlobs({ kind: "bucket", bucket: away }, {
     shared: true,
-    later: told.resolve,
+    later: reported.resolve,
   });
-  assert.ok(await told.promise instanceof Error);
+  assert.ok(await reported.promise instanceof Error);
   bucket.uploads.set("old", { key: "blobs/old", parts: [], begunAt: 0 });
   await using _there = await openBlobs({ kind: "bucket", bucket: place }, {
     shared: true,
-    later: told.reject,
+    later: reported.reject,
     now: () => 10 * DAY_MS,
   });
   await until(() => bucket.uploads.size === 0);

@@ -33,7 +33,7 @@ export interface FunctionTable {
 export abstract class HostDouble implements FunctionHost {
   readonly #functions: FunctionTable;
   readonly #commitListeners: {
-    readonly tell: (entries: readonly CommitEntry[]) => void;
+    readonly report: (entries: readonly CommitEntry[]) => void;
     readonly passes: SkipGroup;
   }[] = [];
   readonly #reloadListeners: (() => void)[] = [];
@@ -63,8 +63,8 @@ export abstract class HostDouble implements FunctionHost {
     return { free: this.hasFreeReader, onFree: (listener) => void this.#freeListeners.push(listener) };
   }
 
-  onCommits(tell: (entries: readonly CommitEntry[]) => void, passes: SkipGroup = () => false): void {
-    this.#commitListeners.push({ tell, passes });
+  onCommits(report: (entries: readonly CommitEntry[]) => void, passes: SkipGroup = () => false): void {
+    this.#commitListeners.push({ report, passes });
   }
 
   onReload(listener: () => void): void {
@@ -80,7 +80,7 @@ export abstract class HostDouble implements FunctionHost {
 
   protected tellCommits(entries: readonly CommitEntry[]): void {
     if (entries.length === 0) return;
-    for (const { tell } of this.#commitListeners) tell(entries);
+    for (const { report } of this.#commitListeners) report(entries);
   }
 
   /** Commits arrived as rows: listeners that let them pass are not called. */
@@ -88,7 +88,7 @@ export abstract class HostDouble implements FunctionHost {
     if (group.count === 0) return;
     // All are asked first, as in the product.
     const concerned = this.#commitListeners.filter(({ passes }) => !passes(group));
-    for (const { tell } of concerned) tell(group.entries());
+    for (const { report } of concerned) report(group.entries());
   }
 
   protected tellReaderFree(): void {

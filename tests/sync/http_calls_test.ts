@@ -336,11 +336,11 @@ Deno.test("HC12 a mutation that names its request is recognised, and runs once",
     const headers = { "Syncline-Request": name };
     const body = JSON.stringify({ path: "add", args: { key: "a" } });
     const response = await ask(setup, "/api/mutation", { method: "POST", headers, body });
-    const told = response.headers.get("Syncline-Request");
-    return { ...await response.json(), status: response.status, told };
+    const reported = response.headers.get("Syncline-Request");
+    return { ...await response.json(), status: response.status, reported };
   };
   const first = await call(`${session} 0`);
-  assert.equal(first.told, "recognised");
+  assert.equal(first.reported, "recognised");
   assert.deepEqual(await call(`${session} 0`), first);
   assert.equal(setup.world.host.mutationRuns, 1);
   const second = await call(`${session} 1`);
@@ -349,8 +349,8 @@ Deno.test("HC12 a mutation that names its request is recognised, and runs once",
   assert.equal(setup.world.host.mutationRuns, 3);
   const wrong = ["", session, "0", `${session} x`, `${session} 1.5`, `x 1`, `${session} 99999999999999999`];
   for (const name of wrong) {
-    const { status, errorMessage, told } = await call(name);
-    assert.deepEqual([status, /Syncline-Request/.test(errorMessage), told], [400, true, null], name);
+    const { status, errorMessage, reported } = await call(name);
+    assert.deepEqual([status, /Syncline-Request/.test(errorMessage), reported], [400, true, null], name);
   }
   assert.equal(setup.world.host.mutationRuns, 3);
 });

@@ -26,7 +26,7 @@ Deno.test("WS13 a wrong baseVersion or newVersion is a FatalError that names bot
   wrongBase.modify();
   assertFatal(wrongBase, "ModifyQuerySet: baseVersion is 1, expected 0");
   const wrongNew = new World().connected();
-  wrongNew.tell({ type: "ModifyQuerySet", baseVersion: 0, newVersion: 2, modifications: [] });
+  wrongNew.report({ type: "ModifyQuerySet", baseVersion: 0, newVersion: 2, modifications: [] });
   assertFatal(wrongNew, "ModifyQuerySet: newVersion is 2, expected 1");
 });
 
@@ -235,7 +235,7 @@ Deno.test("WL5 a Ping is sent every 15 s, and any message keeps the socket alive
   const [ponging, talking] = [world.connected(), world.connected()];
   for (let s = 0; s < 300; s += 10) {
     world.clock.move(10_000);
-    ponging.tell({ type: "Pong" });
+    ponging.report({ type: "Pong" });
     if (s % 30 === 0) talking.mutate(s, "nothing");
   }
   assert.equal(ponging.all("Ping").length, 20);
@@ -246,8 +246,8 @@ Deno.test("WL6 a frame that takes over 30 s to send closes the socket", async ()
   const world = new World();
   const [stuck, slow] = [world.connected(), world.connected()];
   const pong = () => {
-    stuck.tell({ type: "Pong" });
-    slow.tell({ type: "Pong" });
+    stuck.report({ type: "Pong" });
+    slow.report({ type: "Pong" });
   };
   world.host.write({ a: "x".repeat(1000) });
   stuck.stalled = slow.stalled = true;
@@ -264,7 +264,7 @@ Deno.test("WL6 a frame that takes over 30 s to send closes the socket", async ()
   for (let s = 0; s < 20; s += 1) {
     world.clock.move(1_000);
     if (stuck.closedWith === null) pong();
-    else slow.tell({ type: "Pong" });
+    else slow.report({ type: "Pong" });
   }
   assertFatal(stuck, "a frame took more than 30 s to send");
   assert.equal(slow.closedWith, null);
@@ -355,7 +355,7 @@ Deno.test("SH7 a Transition up to the size limit is sent, and does not reduce th
   const { world, adds } = largeWorld();
   const socket = world.connected();
   socket.stalled = true;
-  socket.tell(adds("large", 5));
+  socket.report(adds("large", 5));
   await settle();
   assert.equal(socket.version.querySet, 1);
   assert.ok(socket.bufferedAmount > socketLimits.bufferedBytesFatal);
@@ -371,7 +371,7 @@ Deno.test("SH7 a Transition up to the size limit is sent, and does not reduce th
 Deno.test("a sent Transition does not extend the buffer for later responses", async () => {
   const { world, adds } = largeWorld();
   const socket = world.connected();
-  socket.tell(adds("large", 5));
+  socket.report(adds("large", 5));
   await settle();
   socket.stalled = true;
   for (let requestId = 0; requestId < 4; requestId++) socket.act(requestId, "large");
@@ -383,7 +383,7 @@ Deno.test("results that exceed one Transition are a FatalError with their size, 
   for (const udfPath of ["large", "largeError"]) {
     const { world, adds } = largeWorld();
     const [socket, other] = [world.connected(), world.connected()];
-    socket.tell(adds(udfPath, 40));
+    socket.report(adds(udfPath, 40));
     await settle();
     assertFatal(socket, /^the results of one Transition have 671\d{6} characters, the limit is 134217728$/);
     other.mutate(1, "nothing");
@@ -486,11 +486,11 @@ Deno.test("arguments over their limit are an error of that call alone, however t
     logLines: [],
   });
   socket.frames.length = 0;
-  socket.tell({ type: "Action", requestId: 1, udfPath: "size", args: { text: "x".repeat(argsCharsMax) } });
+  socket.report({ type: "Action", requestId: 1, udfPath: "size", args: { text: "x".repeat(argsCharsMax) } });
   assert.deepEqual(socket.frames.pop(), failure("ActionResponse", 1, argsCharsMax + envelope));
   // Six characters each as JSON text.
   const escaped = "\u0001".repeat(Math.ceil(argsCharsMax / 6));
-  socket.tell({ type: "Mutation", requestId: 2, udfPath: "nothing", args: { text: escaped } });
+  socket.report({ type: "Mutation", requestId: 2, udfPath: "nothing", args: { text: escaped } });
   await settle();
   assert.deepEqual(socket.frames.pop(), failure("MutationResponse", 2, escaped.length * 6 + envelope));
   socket.add(0, "get", { text: "x".repeat(argsCharsMax) });
@@ -503,7 +503,7 @@ Deno.test("arguments over their limit are an error of that call alone, however t
     logLines: [],
   }]);
   const fits = { text: "x".repeat(argsCharsMax - envelope) };
-  socket.tell({ type: "Action", requestId: 3, udfPath: "size", args: fits });
+  socket.report({ type: "Action", requestId: 3, udfPath: "size", args: fits });
   await settle();
   assert.deepEqual(socket.frames.at(-1), {
     type: "ActionResponse",

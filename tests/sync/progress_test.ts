@@ -55,7 +55,7 @@ async function run({ durationsMs, sockets, readers, timeMs }: Case): Promise<Pro
     await settle();
     for (const client of clients) {
       const { socket } = client;
-      socket.tell({ type: "Pong" });
+      socket.report({ type: "Pong" });
       if (new Set([...socket.results.values()].map((known) => JSON.stringify(known))).size > 1) {
         throw new Error("results of different commits");
       }

@@ -32,7 +32,7 @@ Deno.test("SG4 a MutationResponse precedes the Transition with its writes, even 
   /** Answers the newest query, run in a snapshot that includes commits up to `ts`. */
   const answerQuery = (ts: number) => {
     const { wave } = reader.last("RunQueryBatch");
-    reader.says({ type: "Pinned", wave, ts });
+    reader.sends({ type: "Pinned", wave, ts });
     const answer = {
       outcome: { value: 0, logLines: [] },
       readSet: {},
@@ -40,7 +40,7 @@ Deno.test("SG4 a MutationResponse precedes the Transition with its writes, even 
       nondeterministic: false,
       durationMs: 1,
     } as const;
-    reader.says({ type: "QueryBatchAnswers", wave, from: 0, answers: [answer], last: true }, [String(ts)]);
+    reader.sends({ type: "QueryBatchAnswers", wave, from: 0, answers: [answer], last: true }, [String(ts)]);
   };
   const commit = (ts: number) => {
     const { batch } = writer.last("Batch");
@@ -53,7 +53,7 @@ Deno.test("SG4 a MutationResponse precedes the Transition with its writes, even 
       entries: [[ts, 0, []]],
       ts,
     };
-    writer.says(group, ["null"]);
+    writer.sends(group, ["null"]);
   };
 
   socket.add(0, "list");

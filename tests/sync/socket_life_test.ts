@@ -55,7 +55,7 @@ Deno.test("WS16 messages before Connect are served", async () => {
 
 Deno.test("WS11 an unsolicited Pong is ignored", async () => {
   const socket = new World().socket();
-  for (let i = 0; i < 5; i++) socket.tell({ type: "Pong" });
+  for (let i = 0; i < 5; i++) socket.report({ type: "Pong" });
   await settle();
   assert.deepEqual(socket.frames, []);
 });

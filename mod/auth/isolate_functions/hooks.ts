@@ -27,7 +27,7 @@ export async function insertUser(
 
 /** Call when all rows of a new user are stored. */
 export function userCreated(ctx: AuthMutationCtx, event: UserEvent): Promise<void> {
-  return tell(ctx, "auth:onUserCreated", event);
+  return notify(ctx, "auth:onUserCreated", event);
 }
 
 /** Opens a session of an authenticated user. */
@@ -37,11 +37,11 @@ export async function signIn(
   session: NewSession,
 ): Promise<OpenedSession> {
   const opened = await openSession(ctx, { user: event.user }, { session });
-  await tell(ctx, "auth:onSignIn", event);
+  await notify(ctx, "auth:onSignIn", event);
   return opened;
 }
 
-async function tell(
+async function notify(
   ctx: AuthMutationCtx,
   path: string,
   { user, by, provider = "", issuer = "", claims = {} }: UserEvent,

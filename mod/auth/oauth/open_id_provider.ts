@@ -105,10 +105,10 @@ export function openIdProvider(options: OpenIdProviderOptions): Provider {
     },
   ): Promise<ReadToken["claims"]> {
     if (of.userinfo === undefined || token.claims["email"] !== undefined) return token.claims;
-    const told = await flow.userinfo(grant.accessToken, { subject });
-    const { email, email_verified } = told;
+    const userinfo = await flow.userinfo(grant.accessToken, { subject });
+    const { email, email_verified } = userinfo;
     // Take both from one source: a verified flag only applies to the address next to it.
-    return { ...told, ...token.claims, email, email_verified };
+    return { ...userinfo, ...token.claims, email, email_verified };
   }
 
   return {

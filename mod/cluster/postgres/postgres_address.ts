@@ -38,24 +38,24 @@ export function parsePostgresUrl(text: string): PostgresAddress {
       `The URL of the cluster's database must begin with postgres://, not ${url.protocol}//`,
     );
   }
-  const { searchParams: said } = url;
-  const schema = said.get("schema") ?? "syncline";
+  const { searchParams: parameters } = url;
+  const schema = parameters.get("schema") ?? "syncline";
   if (!SCHEMA.test(schema)) {
     throw new ClusterError(
       `"${schema}" cannot be the schema of the cluster: use at most 56 lower-case letters, digits and _`,
     );
   }
   const known = ["schema", "sslmode", "sslrootcert", "host"];
-  for (const name of said.keys()) {
+  for (const name of parameters.keys()) {
     if (!known.includes(name)) {
       throw new ClusterError(
         `Unknown parameter "${name}" of the cluster's database. Known: ${known.join(", ")}`,
       );
     }
   }
-  const host = said.get("host") ?? decodeURIComponent(url.hostname);
+  const host = parameters.get("host") ?? decodeURIComponent(url.hostname);
   const isHere = host.startsWith("/") || LOOPBACK.has(host);
-  const mode = said.get("sslmode") ?? (isHere ? "disable" : "verify-full");
+  const mode = parameters.get("sslmode") ?? (isHere ? "disable" : "verify-full");
   if (!MODES.includes(mode)) {
     throw new ClusterError(`sslmode=${mode} does not verify the server: use ${MODES.join(" or ")}`);
   }
@@ -72,7 +72,7 @@ export function parsePostgresUrl(text: string): PostgresAddress {
     password: decodeURIComponent(url.password),
     database,
     schema,
-    tls: mode === "disable" ? null : { rootFile: said.get("sslrootcert") },
+    tls: mode === "disable" ? null : { rootFile: parameters.get("sslrootcert") },
   };
 }
 

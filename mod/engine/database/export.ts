@@ -172,11 +172,11 @@ class SqliteExportSnapshot implements ExportSnapshot {
     if (known === undefined) throw unknownTable(name);
     const of = (kind: string) =>
       known.indexes.filter((index) => index.kind === kind)
-        .map(({ name, definition }) => ({ name, said: JSON.parse(definition) }));
+        .map(({ name, definition }) => ({ name, parsed: JSON.parse(definition) }));
     return {
       indexes: of("fields").filter(({ name }) => name !== BY_CREATION_TIME)
-        .map(({ name, said: fields }) => ({ name, fields })),
-      searchIndexes: of("search").map(({ name, said: [searchField, filterFields] }) => ({
+        .map(({ name, parsed: fields }) => ({ name, fields })),
+      searchIndexes: of("search").map(({ name, parsed: [searchField, filterFields] }) => ({
         name,
         searchField,
         filterFields,

@@ -8,7 +8,7 @@ import { scaffold, type Template, templates } from "./scaffold.ts";
 
 const USAGE = `Usage: npm create syncline@latest [folder] -- [options]
 
-  --template <name>   ${templates.join(", ")}; the first unless told
+  --template <name>   ${templates.join(", ")}; default: the first
   --no-install        leave the packages for later
 `;
 

@@ -99,15 +99,15 @@ export async function createBackup(
     if (log !== null) parts.push("log");
     if (options.includeSecret) parts.push("secret");
     if (files !== null) parts.push("files");
-    const said = { createdAt: createdAt.toISOString(), ts, parts };
+    const facts = { createdAt: createdAt.toISOString(), ts, parts };
     const { bytes } = await writeArchive(
       file.writable({ whenFull: () => new NoSpaceError(options) }),
-      { format: 1, ...said, syncline: project.version },
+      { format: 1, ...facts, syncline: project.version },
       entries({ database, log, secret, files, signal }),
       await packing({ paths: [database, log, secret], files, ...control }),
     );
     await file.publish();
-    return { path: out, bytes, ...said, missingFiles, history };
+    return { path: out, bytes, ...facts, missingFiles, history };
   } catch (error) {
     if (!isDiskFull(error)) throw error;
     throw new NoSpaceError({ ...options, cause: error });

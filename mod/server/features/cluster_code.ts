@@ -124,7 +124,7 @@ export class ClusterCode {
   /** The cluster's versions, for deploys. */
   shared(host: Pick<IsolateHost, "code" | "ts">) {
     const { cluster } = this.#options;
-    const told = async <Result>(work: () => Promise<Result>): Promise<Result> => {
+    const withServiceErrors = async <Result>(work: () => Promise<Result>): Promise<Result> => {
       try {
         return await work();
       } catch (error) {
@@ -137,9 +137,9 @@ export class ClusterCode {
       }
     };
     return {
-      list: () => told(() => cluster.versions.list()),
-      fetch: (hash: string) => told(() => this.fetch(hash, host.code.versions)),
-      put: (hash: string) => told(() => this.upload(hash, host.code.versions)),
+      list: () => withServiceErrors(() => cluster.versions.list()),
+      fetch: (hash: string) => withServiceErrors(() => this.fetch(hash, host.code.versions)),
+      put: (hash: string) => withServiceErrors(() => this.upload(hash, host.code.versions)),
       served: (deployment: Deployment) =>
         cluster.versions.served(deployment, cluster.leaderPosition(host.ts).seq),
     };

@@ -23,8 +23,8 @@ export function notLeaderResponse(): Response {
 
 /** Removes the headers from a forwarded response and returns their values. */
 export function takeInternalHeaders(headers: Headers): { readonly ts: number; readonly refused: boolean } {
-  const said = { ts: Number(headers.get(SHOWN_HEADER) ?? 0), refused: headers.has(REFUSED_HEADER) };
+  const values = { ts: Number(headers.get(SHOWN_HEADER) ?? 0), refused: headers.has(REFUSED_HEADER) };
   headers.delete(SHOWN_HEADER);
   headers.delete(REFUSED_HEADER);
-  return said;
+  return values;
 }

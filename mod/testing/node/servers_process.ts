@@ -102,27 +102,27 @@ export class ServersProcess {
       process.stdout.write(`${line}\n`);
       return;
     }
-    const told = JSON.parse(line.slice(MESSAGE_PREFIX.length)) as ProcessMessage;
-    if ("work" in told) {
-      this.#works.get(told.work)?.();
-      this.#works.delete(told.work);
-    } else if ("socket" in told) {
-      const end = this.#sockets.get(told.socket);
-      if ("text" in told) end?.received(told.text);
-      else end?.closed(told.closed.code, told.closed.reason);
+    const message = JSON.parse(line.slice(MESSAGE_PREFIX.length)) as ProcessMessage;
+    if ("work" in message) {
+      this.#works.get(message.work)?.();
+      this.#works.delete(message.work);
+    } else if ("socket" in message) {
+      const end = this.#sockets.get(message.socket);
+      if ("text" in message) end?.received(message.text);
+      else end?.closed(message.closed.code, message.closed.reason);
     } else {
-      this.#answered(told);
+      this.#answered(message);
     }
   }
 
-  #answered(told: Extract<ProcessMessage, { readonly answer: number }>): void {
-    const pending = this.#pending.get(told.answer);
-    this.#pending.delete(told.answer);
+  #answered(message: Extract<ProcessMessage, { readonly answer: number }>): void {
+    const pending = this.#pending.get(message.answer);
+    this.#pending.delete(message.answer);
     this.#hold();
     if (pending === undefined) return;
-    if (pending.server !== null && told.now !== undefined) this.#clocks.set(pending.server, told.now);
-    if ("error" in told) pending.reject(errorOf(told.error));
-    else pending.resolve(told.value);
+    if (pending.server !== null && message.now !== undefined) this.#clocks.set(pending.server, message.now);
+    if ("error" in message) pending.reject(errorOf(message.error));
+    else pending.resolve(message.value);
   }
 
   /** Keeps Node running only while a response is pending. */

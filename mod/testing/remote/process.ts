@@ -32,8 +32,8 @@ const sockets = new Map<number, SocketHandle>();
 
 const encoder = new TextEncoder();
 
-function tell(told: ProcessMessage): void {
-  const bytes = encoder.encode(`${MESSAGE_PREFIX}${JSON.stringify(told)}\n`);
+function send(message: ProcessMessage): void {
+  const bytes = encoder.encode(`${MESSAGE_PREFIX}${JSON.stringify(message)}\n`);
   for (let sent = 0; sent < bytes.length;) sent += Deno.stdout.writeSync(bytes.subarray(sent));
 }
 
@@ -94,7 +94,7 @@ const answers: Answers = {
     serverOf(server).run((ctx) => {
       const end = Promise.withResolvers<unknown>();
       works.set(work, { ctx, inside: AsyncLocalStorage.snapshot() as Work["inside"], end });
-      tell({ work });
+      send({ work });
       return end.promise;
     }),
   async step({ work, chain, list }) {
@@ -116,14 +116,14 @@ const answers: Answers = {
   socketOpen({ server, socket }) {
     const closed = (code: number, reason: string) => {
       sockets.delete(socket);
-      tell({ socket, closed: { code, reason } });
+      send({ socket, closed: { code, reason } });
     };
     const handle = serverOf(server)[remoteAccess].connect({
       bufferedAmount: 0,
       acknowledgedBytes: null,
       setReceiveWindow: () => {},
       cut: () => closed(1006, ""),
-      send: (text) => tell({ socket, text }),
+      send: (text) => send({ socket, text }),
       close: closed,
     });
     if (handle === null) closed(1013, "");
@@ -157,9 +157,9 @@ async function answer({ id, name, args }: ProcessRequest): Promise<void> {
   const now = () => "server" in args ? servers.get(args.server)?.now() : undefined;
   try {
     const value: unknown = await (answers[name] as (args: unknown) => unknown)(args);
-    tell({ answer: id, ...withNow(now()), value: value ?? null });
+    send({ answer: id, ...withNow(now()), value: value ?? null });
   } catch (error) {
-    tell({ answer: id, ...withNow(now()), error: wireError(error) });
+    send({ answer: id, ...withNow(now()), error: wireError(error) });
   }
 }
 

@@ -55,7 +55,7 @@ export async function openInProcessPort(now: () => number, ofApp?: AppParts): Pr
     queue = result.catch(() => {});
     return result;
   }
-  function tell(entry: CommitEntry | null): void {
+  function report(entry: CommitEntry | null): void {
     if (entry !== null) { for (const listener of listeners) listener([entry]); }
   }
   /** The resolver of `id()` is a global, too; the table of an id is the same at every snapshot. */
@@ -76,7 +76,7 @@ export async function openInProcessPort(now: () => number, ofApp?: AppParts): Pr
       at: now(),
     });
     writer.commitGroup("");
-    tell(entry);
+    report(entry);
     return { outcome: outcomeOf(ending, logLines), ts, replayed };
   }
   async function queryNow(call: FunctionCall, reads: ReadTransaction): Promise<Outcome> {
@@ -105,7 +105,7 @@ export async function openInProcessPort(now: () => number, ofApp?: AppParts): Pr
         writer.beginMutation({ at: now() }).delete(id);
         const entry = writer.releaseMutation();
         writer.commitGroup("");
-        tell(entry);
+        report(entry);
       }),
     async [Symbol.asyncDispose]() {
       await queue;

@@ -31,9 +31,9 @@ Deno.test(needs(chromium, "hooks in a browser"), async (t) => {
     await t.step(
       "the server receives a query once, and its removal when no component shows it any more",
       async () => {
-        await put("told", 1, "one");
-        await put("told", 2, "two");
-        const { steps, live } = await run("told");
+        await put("reported", 1, "one");
+        await put("reported", 2, "two");
+        const { steps, live } = await run("reported");
         assert.deepEqual(steps, [
           ["skip", 0, 0, undefined],
           ["asked", 1, 0, "one"],

@@ -45,7 +45,7 @@ export const FAULTS = {
     inflict(scene) {
       const mend = cutOff(scene, scene.leader, ["servers"]);
       // At once: links on which nothing comes any more are given up after ten seconds.
-      scene.leader.ways.servers.breakOff();
+      scene.leader.gates.servers.breakOff();
       return Promise.resolve(mend);
     },
   },
@@ -87,7 +87,7 @@ export const FAULTS = {
     async inflict({ leader, pick }) {
       // At once, or kept from coming back for a moment.
       const ms = pick(2) * 1_500;
-      const { servers } = leader.ways;
+      const { servers } = leader.gates;
       if (ms > 0) servers.shut();
       servers.breakOff();
       await pause(ms);
@@ -130,14 +130,14 @@ function followerOf({ rig, leader, pick }: Scene): ClusterProcess {
 function cutOff(
   { clients, note }: Scene,
   server: ClusterProcess,
-  ways: readonly (keyof ClusterProcess["ways"])[],
+  gates: readonly (keyof ClusterProcess["gates"])[],
 ): () => void {
-  note(`${server.name} is cut off: ${ways.join(", ")}`);
-  if (ways.includes("database")) clients.cutOff(server);
-  for (const way of ways) server.ways[way].shut();
+  note(`${server.name} is cut off: ${gates.join(", ")}`);
+  if (gates.includes("database")) clients.cutOff(server);
+  for (const way of gates) server.gates[way].shut();
   return () => {
-    for (const way of ways) server.ways[way].open();
-    if (ways.includes("database")) clients.reaches(server);
+    for (const way of gates) server.gates[way].open();
+    if (gates.includes("database")) clients.reaches(server);
     note(`${server.name} is not cut off any more`);
   };
 }

@@ -140,7 +140,7 @@ export class TestPostgres implements AsyncDisposable {
       folder: this.#folder,
     });
     if (code === 0) return;
-    const said = stderr ?? await Deno.readTextFile(join(this.#folder, "log")).catch(() => "");
-    throw new Error(`${program} ${args.at(-1)} ended with ${code}: ${said}`);
+    const logged = stderr ?? await Deno.readTextFile(join(this.#folder, "log")).catch(() => "");
+    throw new Error(`${program} ${args.at(-1)} ended with ${code}: ${logged}`);
   }
 }

@@ -10,7 +10,7 @@ import { freePort } from "../../support/ports.ts";
 const START_MS = 120_000;
 
 /** Connections of a server, which tests can cut. */
-export interface Ways {
+export interface Gates {
   /** From clients to it. */
   readonly clients: Gate;
   /** From the other servers to it. */
@@ -24,7 +24,7 @@ interface ClusterProcessOptions {
   readonly args: string[];
   readonly env: Record<string, string>;
   readonly port: number;
-  readonly ways: Ways;
+  readonly gates: Gates;
   /** Called with log lines about the cluster. */
   readonly onSaid: (line: string) => void;
 }
@@ -43,7 +43,7 @@ export class ClusterProcess {
 
   constructor(options: ClusterProcessOptions) {
     this.#options = options;
-    this.url = `http://127.0.0.1:${options.ways.clients.port}`;
+    this.url = `http://127.0.0.1:${options.gates.clients.port}`;
     this.#direct = `http://127.0.0.1:${options.port}`;
   }
 
@@ -51,8 +51,8 @@ export class ClusterProcess {
     return this.#options.name;
   }
 
-  get ways(): Ways {
-    return this.#options.ways;
+  get gates(): Gates {
+    return this.#options.gates;
   }
 
   /** URL that is not affected by faults. */
@@ -159,16 +159,16 @@ export class ProcessRig implements AsyncDisposable {
     const servers = Array.from({ length: count }, (_, at) => {
       const [port, linkPort] = [freePort(), freePort()];
       const place = new URL(url);
-      const ways = {
+      const gates = {
         clients: new Gate(port),
         servers: new Gate(linkPort),
         database: new Gate(Number(place.port)),
       };
-      place.port = String(ways.database.port);
+      place.port = String(gates.database.port);
       const env = {
         ...shared,
         SYNCLINE_CLUSTER: place.href,
-        SYNCLINE_CLUSTER_ADDRESS: `127.0.0.1:${ways.servers.port}`,
+        SYNCLINE_CLUSTER_ADDRESS: `127.0.0.1:${gates.servers.port}`,
         SYNCLINE_CLUSTER_LISTEN: `127.0.0.1:${linkPort}`,
       };
       const args = [
@@ -181,7 +181,7 @@ export class ProcessRig implements AsyncDisposable {
           ...app ?? (deployed ? [] : ["--functions", join(folder, "functions")]),
         ],
       ];
-      return new ClusterProcess({ name: `server ${at + 1}`, args, env, port, ways, onSaid });
+      return new ClusterProcess({ name: `server ${at + 1}`, args, env, port, gates, onSaid });
     });
     return new ProcessRig({ servers, folder, bucket });
   }
@@ -202,8 +202,8 @@ export class ProcessRig implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.servers.map((server) => server.end("SIGKILL")));
-    for (const { ways } of this.servers) {
-      for (const gate of Object.values(ways)) await gate[Symbol.asyncDispose]();
+    for (const { gates } of this.servers) {
+      for (const gate of Object.values(gates)) await gate[Symbol.asyncDispose]();
     }
     await this.#bucket[Symbol.asyncDispose]();
     await Deno.remove(this.#folder, { recursive: true });

@@ -15,7 +15,7 @@ function news() {
   it.onCommits((entries) => void noted.push(`commits ${entries.length} at ${it.ts}`));
   it.onGroup(() => void noted.push(`group at ${it.ts}`));
   it.onReload(() => void noted.push(`reload at ${it.ts}`));
-  it.onPublished((ts) => void noted.push(`told ${ts}`));
+  it.onPublished((ts) => void noted.push(`reported ${ts}`));
   return { it, logged, noted };
 }
 
@@ -48,7 +48,7 @@ Deno.test("a failing listener is logged, and does not keep others from receiving
   });
   it.onCommits(() => void noted.push("the next"));
   it.group([entry], 1);
-  assert.deepEqual(noted, ["commits 1 at 1", "the next", "group at 1", "told 1"]);
+  assert.deepEqual(noted, ["commits 1 at 1", "the next", "group at 1", "reported 1"]);
   assert.deepEqual(logged, ["error A commit listener failed"]);
 });
 
@@ -59,7 +59,7 @@ Deno.test("once commits are no longer published nothing waits for them", async (
   it.close();
   await waiting;
   await it.published(10);
-  assert.deepEqual(noted, ["told 1"]);
+  assert.deepEqual(noted, ["reported 1"]);
 });
 
 Deno.test("commits of another server are decoded once, and only when a listener needs them", () => {
@@ -70,22 +70,22 @@ Deno.test("commits of another server are decoded once, and only when a listener 
     entries: () => [entry, { ...entry, ts: ++made }],
   });
   const concerned = new CommitPublisher({ clock: steadyClock, log: () => {} });
-  const told: string[] = [];
+  const reported: string[] = [];
   concerned.onCommits(
-    () => void told.push("of the service"),
+    () => void reported.push("of the service"),
     ({ changesSystemTables }) => !changesSystemTables,
   );
-  concerned.onCommits((entries) => void told.push(`rare ${entries.length}`), ({ ts }) => {
-    told.push(`asked at ${ts} of ${concerned.ts}`);
+  concerned.onCommits((entries) => void reported.push(`rare ${entries.length}`), ({ ts }) => {
+    reported.push(`asked at ${ts} of ${concerned.ts}`);
     return ts < 8;
   });
-  concerned.onGroup(() => void told.push("group"));
+  concerned.onGroup(() => void reported.push("group"));
   concerned.followed(group(4, false));
   assert.equal(made, 0);
   concerned.followed(group(6, true));
   concerned.followed(group(8, true));
   assert.equal(made, 2);
-  assert.deepEqual(told, [
+  assert.deepEqual(reported, [
     ...["asked at 4 of 4", "group"],
     ...["asked at 6 of 6", "of the service", "group"],
     ...["asked at 8 of 8", "of the service", "rare 2", "group"],
@@ -93,7 +93,7 @@ Deno.test("commits of another server are decoded once, and only when a listener 
   assert.equal(concerned.count, 6);
   it.followed(group(2, false));
   it.followed({ ...group(2, false), count: 0 });
-  assert.deepEqual(noted, ["commits 2 at 2", "group at 2", "told 2", "group at 2", "told 2"]);
+  assert.deepEqual(noted, ["commits 2 at 2", "group at 2", "reported 2", "group at 2", "reported 2"]);
 });
 
 Deno.test("after rows that contradict published ones all listeners resync", () => {
@@ -102,7 +102,7 @@ Deno.test("after rows that contradict published ones all listeners resync", () =
     throw new RangeError("a row says something else");
   };
   it.followed({ ts: 3, count: 1, keySpaces: new Set(), changesSystemTables: false, entries });
-  assert.deepEqual(noted, ["reload at 3", "group at 3", "told 3"]);
+  assert.deepEqual(noted, ["reload at 3", "group at 3", "reported 3"]);
   assert.deepEqual(logged, ["error Cannot publish the commits of applied rows"]);
 });
 
@@ -125,6 +125,6 @@ Deno.test("a listener that fails to decide whether to skip a group receives it, 
     throw new Error("a fault");
   });
   it.followed({ ts: 1, count: 1, keySpaces: new Set(), changesSystemTables: false, entries: () => [entry] });
-  assert.deepEqual(noted, ["commits 1 at 1", "published anyway", "group at 1", "told 1"]);
+  assert.deepEqual(noted, ["commits 1 at 1", "published anyway", "group at 1", "reported 1"]);
   assert.deepEqual(logged, ["error A commit listener failed"]);
 });

@@ -14,12 +14,12 @@ Deno.test("mutations, queries and actions of an app run, and commits are publish
   assert.deepEqual(it.host.info("notes:add"), { kind: "mutation", visibility: "public" });
   assert.deepEqual(it.host.info("notes:secret"), { kind: "mutation", visibility: "internal" });
   assert.equal(it.host.info("notes:nothing"), undefined);
-  const told: string[] = [];
-  it.host.onCommits((entries) => told.push(...entries.map(({ ts }) => `commit ${ts}`)));
+  const reported: string[] = [];
+  it.host.onCommits((entries) => reported.push(...entries.map(({ ts }) => `commit ${ts}`)));
   const answers = await Promise.all(
     upTo(20).map(async (n) => {
       const answer = await it.host.mutate(call("notes:add", { n }));
-      told.push(`answer ${answer.ts}`);
+      reported.push(`answer ${answer.ts}`);
       return answer;
     }),
   );
@@ -27,7 +27,10 @@ Deno.test("mutations, queries and actions of an app run, and commits are publish
   assert.deepEqual(answers.map(({ ts }) => ts), upTo(20).map((n) => first + n));
   assert.equal(it.host.ts, first + 19);
   for (const n of upTo(20)) {
-    assert.ok(told.indexOf(`commit ${first + n}`) < told.indexOf(`answer ${first + n}`), told.join());
+    assert.ok(
+      reported.indexOf(`commit ${first + n}`) < reported.indexOf(`answer ${first + n}`),
+      reported.join(),
+    );
   }
   assert.deepEqual(await it.query("notes:all"), upTo(20));
   assert.match(String(await it.mutate("notes:add", { n: "x" })), /^args: args\.n: /);

@@ -454,11 +454,11 @@ Deno.test("hold waits for the snapshots of those at work; what comes then waits 
 });
 
 for (
-  const [what, says] of Object.entries<(world: ReaderWorld) => void>({
+  const [what, sends] of Object.entries<(world: ReaderWorld) => void>({
     "answers before the snapshot is open": (world) => world.answers(world.reader(0), 0, 1),
     "answers of another wave": (world) => {
       world.pins(world.reader(0), 1);
-      world.reader(0).says({ type: "QueryBatchAnswers", wave: 77, from: 0, answers: [], last: false });
+      world.reader(0).sends({ type: "QueryBatchAnswers", wave: 77, from: 0, answers: [], last: false });
     },
     "answers from the middle": (world) => {
       world.pins(world.reader(0), 1);
@@ -469,7 +469,7 @@ for (
       world.pins(world.reader(0), 2);
     },
     "a group": (world) =>
-      world.reader(0).says({
+      world.reader(0).sends({
         type: "Group",
         batch: "b",
         from: 0,
@@ -483,7 +483,7 @@ for (
   Deno.test(`${what} from a reader: it is ended and the wave runs again`, async () => {
     const world = await started();
     const wave = world.wave("a", "b");
-    says(world);
+    sends(world);
     assert.ok(world.reader(0).dead);
     await settled();
     world.pins(world.reader(1), 4);
@@ -505,7 +505,7 @@ Deno.test("a query whose answer is nonsense gets an error after three readers, t
       // As in a real one, nothing is noted any more when the answers leave.
       if (queriesOf(reader).includes("bad")) {
         const { wave } = reader.last("RunQueryBatch");
-        reader.says({ type: "QueryBatchAnswers", wave, from: 0, answers: "HACK" as never, last: true });
+        reader.sends({ type: "QueryBatchAnswers", wave, from: 0, answers: "HACK" as never, last: true });
       } else world.answers(reader, 0, queriesOf(reader).length);
     }
     await world.clock.advance(200);
@@ -542,7 +542,7 @@ for (
       } as const;
       const answers = [{ ...answer, durationMs: 1 }];
       const { wave: number } = reader.last("RunQueryBatch");
-      reader.says({ type: "QueryBatchAnswers", wave: number, from: 0, answers, last: true }, segments);
+      reader.sends({ type: "QueryBatchAnswers", wave: number, from: 0, answers, last: true }, segments);
       assert.ok(reader.dead);
       await world.clock.advance(1_000);
     }

@@ -21,7 +21,7 @@ Deno.test("SG7 a copy of a mutation in flight waits for it and gets its outcome,
   const [first, copy, ofAnother] = [mutation(1), mutation(1), mutation(1, "user")]
     .map((call) => inFlight.run(call, start));
   assert.equal(runs.length, 2, "another identity makes another request");
-  const answer = { outcome: { ...unavailable("away"), logLines: ["said"] }, ts: 7, replayed: false };
+  const answer = { outcome: { ...unavailable("away"), logLines: ["logged"] }, ts: 7, replayed: false };
   for (const { resolve } of runs) resolve(answer);
   assert.deepEqual(await Promise.all([first, ofAnother]), [answer, answer]);
   assert.deepEqual(await copy, { outcome: unavailable("away"), ts: 7, replayed: true });

@@ -61,7 +61,7 @@ function actionsOf(runner: FakeIsolate): string[] {
 
 /** A runner ends the action it was given as the n-th, from 1. */
 function done(runner: FakeIsolate, call = 1): void {
-  runner.says({ type: "ActionDone", call, outcome: { value: 0, logLines: [] } }, [`"done ${call}"`]);
+  runner.sends({ type: "ActionDone", call, outcome: { value: 0, logLines: [] } }, [`"done ${call}"`]);
 }
 
 Deno.test("no runner is started before it is needed", async () => {
@@ -137,8 +137,8 @@ Deno.test("calls of an action run with its identity and the reach of the app's o
   world.pool.act({ ...call("a"), identity });
   await settled();
   const runner = world.runner(0);
-  runner.says({ type: "SubCall", call: 1, sub: 1, kind: "query", udfPath: "q", args: { n: 1 } });
-  runner.says({ type: "SubCall", call: 1, sub: 2, kind: "mutation", udfPath: "m", args: {} });
+  runner.sends({ type: "SubCall", call: 1, sub: 1, kind: "query", udfPath: "q", args: { n: 1 } });
+  runner.sends({ type: "SubCall", call: 1, sub: 2, kind: "mutation", udfPath: "m", args: {} });
   await settled();
   const [request] = world.served.map(([, { request }]) => request);
   assert.ok(typeof request === "number", "the execution log knows what belongs together");
@@ -155,7 +155,7 @@ Deno.test("a failed call of an action reaches it as its error", async () => {
   world.act("a");
   await settled();
   world.serve = () => Promise.resolve(failed("args", "args.n: wrong"));
-  world.runner(0).says({ type: "SubCall", call: 1, sub: 1, kind: "query", udfPath: "q", args: {} });
+  world.runner(0).sends({ type: "SubCall", call: 1, sub: 1, kind: "query", udfPath: "q", args: {} });
   await settled();
   const { outcome } = world.runner(0).last("SubAnswer");
   assert.deepEqual(outcome, { error: { kind: "args", message: "args.n: wrong", data: null }, logLines: [] });
@@ -169,7 +169,7 @@ Deno.test("nested actions run beside full runners, and not deeper than the bound
   let depth = 0;
   for (; depth < 100; depth++) {
     const before = world.runners.map((runner) => actionsOf(runner).length);
-    at.runner.says({ type: "SubCall", call: at.call, sub: 1, kind: "action", udfPath: "nested", args: {} });
+    at.runner.sends({ type: "SubCall", call: at.call, sub: 1, kind: "action", udfPath: "nested", args: {} });
     await settled();
     const taker = world.runners.find((runner, i) => actionsOf(runner).length > (before[i] ?? 0));
     if (taker === undefined) break;
@@ -194,7 +194,7 @@ Deno.test("a runner that answers no beat is ended: what had begun fails, what ha
   assert.deepEqual(actionsOf(stuck), ["fill 1", "late"]);
   for (const other of world.runners) {
     if (other !== stuck) {
-      other.onSent = ({ type }) => type === "KeepAlive" && other.says({ type: "KeepAlive" });
+      other.onSent = ({ type }) => type === "KeepAlive" && other.sends({ type: "KeepAlive" });
     }
   }
   stuck.noted = { position: 1, startedAt: 1 };
@@ -210,7 +210,7 @@ Deno.test("an action that had called back does not run again", async () => {
   const world = new RunnerWorld();
   const action = world.act("a");
   await settled();
-  world.runner(0).says({ type: "SubCall", call: 1, sub: 1, kind: "mutation", udfPath: "m", args: {} });
+  world.runner(0).sends({ type: "SubCall", call: 1, sub: 1, kind: "mutation", udfPath: "m", args: {} });
   world.runner(0).dies("killed", "killed from outside");
   await settled();
   assert.match(String(action.result), /ended its isolate \(killed from outside\)/);
@@ -223,7 +223,7 @@ for (const [what, segments] of Object.entries({ "no value": [], "an empty value"
     await settled();
     const runner = world.runner(0);
     runner.noted = { position: 1, startedAt: 1 };
-    runner.says({ type: "ActionDone", call: 1, outcome: { value: 0, logLines: [] } }, segments);
+    runner.sends({ type: "ActionDone", call: 1, outcome: { value: 0, logLines: [] } }, segments);
     await settled();
     assert.match(String(action.result), /^internal: .* ended its isolate \(The frame has no segment 0\)$/);
     assert.ok(runner.dead);
@@ -237,7 +237,7 @@ Deno.test("a runner answers and calls for actions of its own alone", async () =>
   const world = new RunnerWorld();
   const [first, second] = await world.fill(2);
   // Each of them has an action that goes by the number 1 and none by the number 2.
-  world.runner(0).says({ type: "SubCall", call: 2, sub: 1, kind: "mutation", udfPath: "m", args: {} });
+  world.runner(0).sends({ type: "SubCall", call: 2, sub: 1, kind: "mutation", udfPath: "m", args: {} });
   done(world.runner(0), 2);
   await settled();
   assert.deepEqual([first?.result, second?.result, world.served], [undefined, undefined, []]);
@@ -286,7 +286,7 @@ Deno.test("beats are sent once a second while a runner has actions, and not othe
   await settled();
   const runner = world.runner(0);
   const beats = () => runner.sent.filter(({ type }) => type === "KeepAlive").length;
-  runner.onSent = ({ type }) => type === "KeepAlive" && runner.says({ type: "KeepAlive" });
+  runner.onSent = ({ type }) => type === "KeepAlive" && runner.sends({ type: "KeepAlive" });
   await world.clock.advance(3_500);
   assert.equal(beats(), 3);
   done(runner);
@@ -299,7 +299,7 @@ Deno.test("an action over its time gets the error at once; the others of its run
   const world = new RunnerWorld();
   const fill = await world.fill(isolateLimits.runnersMax);
   for (const runner of world.runners) {
-    runner.onSent = ({ type }) => type === "KeepAlive" && runner.says({ type: "KeepAlive" });
+    runner.onSent = ({ type }) => type === "KeepAlive" && runner.sends({ type: "KeepAlive" });
   }
   const runner = world.runner(0);
   await world.clock.advance(functionLimits.actionTimeoutMs - 5_000);
@@ -406,7 +406,7 @@ Deno.test("[PG8] an action that was over its time is ended with the others", asy
   const action = world.act("never ends");
   await settled();
   const runner = world.runner(0);
-  runner.onSent = ({ type }) => type === "KeepAlive" && runner.says({ type: "KeepAlive" });
+  runner.onSent = ({ type }) => type === "KeepAlive" && runner.sends({ type: "KeepAlive" });
   // It does not end by itself: its action continues.
   runner.close = async () => void await runner.ended;
   await world.clock.advance(functionLimits.actionTimeoutMs + 2_000);
@@ -425,7 +425,7 @@ Deno.test("[PG8] what an action asks for when its runner has been killed is not 
   runner.kill = () => {};
   const ended = world.pool.endAll();
   for (const [sub, kind] of (["action", "mutation", "query"] as const).entries()) {
-    runner.says({ type: "SubCall", call: 1, sub, kind, udfPath: "nested", args: {} });
+    runner.sends({ type: "SubCall", call: 1, sub, kind, udfPath: "nested", args: {} });
   }
   runner.dies("asked");
   await ended;
@@ -440,7 +440,7 @@ Deno.test("a nested action that had not begun is not begun when the runner of th
   const lost = world.runner(0);
   lost.noted = { position: 1, startedAt: 1 };
   // It goes to the first of the runners, which have one action each, and waits there behind the one that asked.
-  lost.says({ type: "SubCall", call: 1, sub: 1, kind: "action", udfPath: "nested", args: {} });
+  lost.sends({ type: "SubCall", call: 1, sub: 1, kind: "action", udfPath: "nested", args: {} });
   await settled();
   assert.deepEqual(actionsOf(lost), ["fill 0", "nested"]);
   // Another one would take it at once.

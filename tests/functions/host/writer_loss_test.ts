@@ -34,45 +34,48 @@ Deno.test("a batch that was not committed runs again on a new writer, in order, 
 
 Deno.test("a group that was committed and not reported is reported by the next writer, and does not run again", async () => {
   const { world, results } = await withBatch("a", "b");
-  world.commitsUntold(0, 2, 2);
+  world.commitsUnreported(0, 2, 2);
   world.isolate.dies("killed");
   await settled();
   assert.deepEqual(results, { a: "did a", b: "did b" });
-  assert.deepEqual(world.told, ["commit 1", "commit 2", "answer a", "answer b"]);
+  assert.deepEqual(world.reported, ["commit 1", "commit 2", "answer a", "answer b"]);
   assert.equal(world.batches, 0);
 });
 
 Deno.test("of a batch in groups the reported ones are kept, the unreported one is found, the rest runs again", async () => {
   const { world, results } = await withBatch("a", "b", "c");
   world.commits(0, 1, 1);
-  world.commitsUntold(1, 1, 2);
+  world.commitsUnreported(1, 1, 2);
   world.isolate.dies("killed");
   await settled();
   assert.deepEqual(results, { a: "did a", b: "did b" });
   assert.deepEqual(world.batch, ["c"]);
-  assert.deepEqual(world.told.filter((told) => told.startsWith("commit")), ["commit 1", "commit 2"]);
+  assert.deepEqual(world.reported.filter((reported) => reported.startsWith("commit")), [
+    "commit 1",
+    "commit 2",
+  ]);
 });
 
 Deno.test("a reported group is not reported again by the next writer", async () => {
   const { world } = await withBatch("a", "b");
-  world.commitsUntold(0, 1, 1);
+  world.commitsUnreported(0, 1, 1);
   world.commits(0, 1, 1);
   world.isolate.dies("killed");
   await settled();
-  assert.deepEqual(world.told.filter((told) => told.startsWith("commit")), ["commit 1"]);
+  assert.deepEqual(world.reported.filter((reported) => reported.startsWith("commit")), ["commit 1"]);
   assert.deepEqual(world.batch, ["b"]);
 });
 
 Deno.test("the last group of an earlier batch says nothing about this one", async () => {
   const { world } = await withBatch("a");
-  world.commitsUntold(0, 1, 1);
+  world.commitsUnreported(0, 1, 1);
   world.commits(0, 1, 1);
   world.mutate("b");
   await settled();
   world.isolate.dies("killed");
   await settled();
   assert.deepEqual(world.batch, ["b"]);
-  assert.deepEqual(world.told, ["commit 1", "answer a"]);
+  assert.deepEqual(world.reported, ["commit 1", "answer a"]);
 });
 
 Deno.test("a crash costs the call that was running its answer; the others run again without it", async () => {
@@ -225,11 +228,11 @@ for (
   Deno.test(`${what} is nonsense: the writer is ended and its batch runs again`, async () => {
     const { world } = await withBatch("a", "b");
     const { isolate } = world;
-    isolate.says({ ...group, batch: isolate.last("Batch").batch, answers: [], ...nonsense }, ["null"]);
+    isolate.sends({ ...group, batch: isolate.last("Batch").batch, answers: [], ...nonsense }, ["null"]);
     assert.ok(isolate.dead);
     await settled();
     assert.deepEqual(world.batch, ["a", "b"]);
-    assert.deepEqual(world.told, []);
+    assert.deepEqual(world.reported, []);
   });
 }
 
@@ -262,8 +265,8 @@ Deno.test("a last group in the database that is nonsense leaves the fate of its 
         assert.deepEqual(results, { a: unknown, b: unknown });
         assert.deepEqual(world.batch, ["c"]);
       } else {
-        const told = named === "the first batch" ? unknown : lost;
-        assert.deepEqual(results, { a: told, b: told, c: unknown });
+        const reported = named === "the first batch" ? unknown : lost;
+        assert.deepEqual(results, { a: reported, b: reported, c: unknown });
         assert.equal(world.batches, 0);
       }
     }
@@ -393,11 +396,11 @@ Deno.test("a batch that was sent ahead and committed proves that the one before 
   const { world, results } = await withBatch("a");
   world.mutate("b");
   world.committing();
-  world.commitsUntold(0, 1, 2);
+  world.commitsUnreported(0, 1, 2);
   world.isolate.dies("crashed", "nonsense");
   await settled();
   assert.deepEqual(results, { a: "outcome_unknown: The mutation was committed, but its answer was lost" });
-  assert.deepEqual(world.told, ["gap 2", "commit 2", "answer a", "answer b"]);
+  assert.deepEqual(world.reported, ["gap 2", "commit 2", "answer a", "answer b"]);
   assert.equal(world.batches, 0);
 });
 
@@ -427,12 +430,12 @@ Deno.test("calls do not wait for a writer for ever", async () => {
 Deno.test("a call whose fate was open is not run again when it turns out to be committed", async () => {
   const { world } = await withBatch("a");
   world.starter.broken = "nonsense";
-  world.commitsUntold(0, 1, 1);
+  world.commitsUnreported(0, 1, 1);
   world.isolate.dies("killed");
   await world.clock.advance(isolateLimits.startMs + 10_000);
   world.starter.broken = null;
   await world.clock.advance(5_000);
-  assert.deepEqual(world.told, ["answer a", "commit 1"]);
+  assert.deepEqual(world.reported, ["answer a", "commit 1"]);
   assert.equal(world.batches, 0);
 });
 
@@ -457,10 +460,10 @@ Deno.test("a crash loop slows down", async () => {
 
 Deno.test("commits without a report make every query run again", async () => {
   const { world } = await withBatch("a", "b");
-  world.commitsUntold(1, 1, 2);
+  world.commitsUnreported(1, 1, 2);
   world.isolate.dies("killed");
   await settled();
-  assert.deepEqual(world.told, ["gap 2", "commit 2", "answer a", "answer b"]);
+  assert.deepEqual(world.reported, ["gap 2", "commit 2", "answer a", "answer b"]);
 });
 
 Deno.test("a last group that cannot be read leaves the batch unknown, not run twice", async () => {

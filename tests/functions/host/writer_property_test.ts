@@ -10,7 +10,7 @@ import { resultOf, WriterWorld } from "./support/writer_world.ts";
 /** The writer's next step with a group of its batch. */
 type Step = "commit and report" | "die running" | "die before the commit" | "die before the report";
 /** Whether it says that a batch is about to end, and how many calls arrive between that and the end. */
-type Early = { readonly told: boolean; readonly arriving: number };
+type Early = { readonly reported: boolean; readonly arriving: number };
 
 interface Plan {
   readonly arriving: number;
@@ -30,7 +30,7 @@ const plans = fc.array(
       "die before the commit",
       "die before the report",
     ),
-    early: fc.record<Early>({ told: fc.boolean(), arriving: fc.integer({ min: 0, max: 3 }) }),
+    early: fc.record<Early>({ reported: fc.boolean(), arriving: fc.integer({ min: 0, max: 3 }) }),
   }),
   { minLength: 1, maxLength: 60 },
 );
@@ -61,10 +61,10 @@ class Model {
     assert.ok(batches.length <= this.#ended + 2, "more than one batch was sent ahead");
     const calls = batch.calls.slice(this.#done, this.#done + groupCalls);
     const last = this.#done + calls.length === batch.calls.length;
-    if (last && early.told && step !== "die running") {
+    if (last && early.reported && step !== "die running") {
       arrive(early.arriving);
       await settled();
-      isolate.says({ type: "Committing", batch: batch.batch });
+      isolate.sends({ type: "Committing", batch: batch.batch });
     }
     isolate.noted = step === "die running" ? { position: this.#done, startedAt: this.#done } : null;
     if (step === "die running" || step === "die before the commit") return isolate.dies("killed");
@@ -79,7 +79,7 @@ class Model {
     this.#world.starter.ts = ts;
     this.#world.starter.lastGroup = frameText(group, segments);
     if (step === "die before the report") isolate.dies("killed");
-    else isolate.says(group, segments);
+    else isolate.sends(group, segments);
     if (last) {
       this.#ended++;
       this.#done = 0;
@@ -99,7 +99,7 @@ Deno.test("whenever the writer is killed, no call is lost, none runs twice, no c
         arriving: 0,
         groupCalls: 3,
         step: "commit and report",
-        early: { told: true, arriving: 0 },
+        early: { reported: true, arriving: 0 },
       });
       const arrive = (count: number) => {
         for (let i = 0; i < count; i++) {
@@ -138,7 +138,7 @@ Deno.test("whenever the writer is killed, no call is lost, none runs twice, no c
         "calls were committed out of order",
       );
       assert.deepEqual(
-        world.told.filter((told) => !told.startsWith("answer")),
+        world.reported.filter((reported) => !reported.startsWith("answer")),
         model.committed.map((_, i) => `commit ${i + 1}`),
         "commits were published with gaps or twice",
       );

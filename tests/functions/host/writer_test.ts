@@ -52,11 +52,11 @@ Deno.test("the next batch is sent during the commit of the one before it, with a
   assert.equal(world.batches, 2, "a third batch was sent");
   world.commits(0, 1, 1, 0);
   await settled();
-  assert.deepEqual(world.told, ["commit 1", "answer a"]);
+  assert.deepEqual(world.reported, ["commit 1", "answer a"]);
   assert.equal(world.batches, 2, "a third batch was sent");
   world.commits(0, 2, 3, 1);
   await settled();
-  assert.deepEqual(world.told.slice(2), ["commit 2", "commit 3", "answer b", "answer c"]);
+  assert.deepEqual(world.reported.slice(2), ["commit 2", "commit 3", "answer b", "answer c"]);
   assert.deepEqual(world.batch, ["d"]);
 });
 
@@ -120,10 +120,10 @@ Deno.test("commits are published before their answers resolve, group by group", 
   await settled();
   world.commits(0, 2, 2);
   await settled();
-  assert.deepEqual(world.told, ["commit 1", "commit 2", "answer a", "answer b"]);
+  assert.deepEqual(world.reported, ["commit 1", "commit 2", "answer a", "answer b"]);
   world.commits(2, 1, 3);
   await settled();
-  assert.deepEqual(world.told.slice(4), ["commit 3", "answer c"]);
+  assert.deepEqual(world.reported.slice(4), ["commit 3", "answer c"]);
 });
 
 Deno.test("an answer has the result, the ts and the log lines the writer gave", async () => {
@@ -131,7 +131,7 @@ Deno.test("an answer has the result, the ts and the log lines the writer gave", 
   const answer = world.mutate("a");
   await settled();
   const { batch } = world.isolate.last("Batch");
-  world.isolate.says({
+  world.isolate.sends({
     type: "Group",
     batch,
     from: 0,
@@ -285,18 +285,18 @@ Deno.test("FA3 a batch that takes too long gives the rest back, behind what othe
   await settled();
   assert.deepEqual(world.batch, ["slow", "slow", "slow"]);
   world.mutate("quick", by("b"));
-  world.says(0, 1, 1, { uses: [900, 0, 0, 0, 0], ends: true });
+  world.sends(0, 1, 1, { uses: [900, 0, 0, 0, 0], ends: true });
   await settled();
   assert.deepEqual(world.batch, ["quick"]);
   world.commits(0, 1, 2);
   await settled();
   // It is known to be slow by now, and goes alone.
   assert.deepEqual(world.batch, ["slow"]);
-  world.says(0, 1, 3, { uses: [900, 0, 0, 0, 0] });
+  world.sends(0, 1, 3, { uses: [900, 0, 0, 0, 0] });
   await settled();
   world.commits(0, 1, 4);
   await settled();
-  const answers = world.told.filter((told) => told.startsWith("answer"));
+  const answers = world.reported.filter((reported) => reported.startsWith("answer"));
   assert.deepEqual(answers, ["answer slow", "answer quick", "answer slow", "answer slow"]);
 });
 

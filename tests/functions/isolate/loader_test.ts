@@ -146,10 +146,10 @@ const broken: readonly (readonly [name: string, files: AppFiles, message: RegExp
 
 for (const [name, files, message] of broken) {
   Deno.test(`an app is refused with the place and the reason: ${name}`, async () => {
-    const told = await load(files);
-    assert.equal(typeof told, "string");
-    assert.match(told as string, message);
-    assert.ok(!(told as string).includes("/tmp/"), told as string);
+    const received = await load(files);
+    assert.equal(typeof received, "string");
+    assert.match(received as string, message);
+    assert.ok(!(received as string).includes("/tmp/"), received as string);
   });
 }
 

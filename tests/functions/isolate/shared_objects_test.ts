@@ -86,7 +86,7 @@ const APP = {
     `import { untypedMutation, untypedQuery } from "syncline/server"; import { spy, seen } from "./_spy.js";
     export const patch = untypedMutation(async (ctx) => { spy(ctx); await ctx.db.insert("notes", { text: "a" }); });
     export const patchQuery = untypedQuery((ctx) => { spy(ctx); });
-    export const tell = untypedMutation(() => seen);
+    export const report = untypedMutation(() => seen);
     export const add = untypedMutation({ args: {}, handler: (ctx) => ctx.db.insert("notes", { text: "b" }) });`,
   "atload.js":
     `import { untypedQuery } from "syncline/server"; import * as zod from "zod"; import { spy } from "./_spy.js";
@@ -116,7 +116,7 @@ for (const when of ["in a call", "while it is loaded"]) {
       call("_system/auth:findCredential", find, { origin: "system" }),
     ]);
     assert.equal(Object(answers[0]?.value)["hash"], HASH);
-    assert.deepEqual((await isolate.mutate("a:tell")).value, []);
+    assert.deepEqual((await isolate.mutate("a:report")).value, []);
   });
 }
 

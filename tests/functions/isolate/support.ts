@@ -242,12 +242,12 @@ export class TestIsolate implements AsyncDisposable {
     const batch = `test-${++this.#batches}`;
     await this.send({ type: "Batch", batch, calls } satisfies Batch);
     let answered = 0;
-    let told = false;
+    let reported = false;
     while (answered < calls.length) {
       const { message, segments } = await this.next();
       // Said once, before the last group.
-      if (message.type === "Committing" && message.batch === batch && !told) {
-        told = true;
+      if (message.type === "Committing" && message.batch === batch && !reported) {
+        reported = true;
         continue;
       }
       if (message.type !== "Group" || message.batch !== batch || message.from !== answered) {
@@ -256,7 +256,9 @@ export class TestIsolate implements AsyncDisposable {
       onGroup(message);
       answered += message.answers.length;
       const last = answered === calls.length;
-      if (told !== (last && message.answers.length > 1)) throw new Error("Committing came at another time");
+      if (reported !== (last && message.answers.length > 1)) {
+        throw new Error("Committing came at another time");
+      }
       for (const answer of message.answers) {
         const { outcome, ts, replayed } = answerFromWire(answer, segments);
         onAnswer({ ...asAnswer(outcome), ts, replayed });

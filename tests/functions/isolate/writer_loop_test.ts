@@ -89,7 +89,7 @@ const mutations = (count: number, from = 0) =>
   }));
 
 /** The database, with a record of what happens to its groups. */
-function told(database: WriterDatabase, events: string[]): WriterDatabase {
+function received(database: WriterDatabase, events: string[]): WriterDatabase {
   return new Proxy(database, {
     get(target, key) {
       const value: unknown = Reflect.get(target, key, target);
@@ -106,7 +106,7 @@ function told(database: WriterDatabase, events: string[]): WriterDatabase {
 Deno.test("that a batch is about to end is said before its commit, its answers leave before the database is tended", async () => {
   using parts = emptyDatabase();
   const events: string[] = [];
-  const database = told(parts.database, events);
+  const database = received(parts.database, events);
   for (
     const [count, expected] of [[3, ["Committing", "commitGroup", "Group", "maintain"]], [1, [
       "commitGroup",

@@ -83,7 +83,7 @@ export const requestScenarios: readonly Scenario[] = [
   {
     rule: "AE17",
     name: "sign-in by mail without a mail server",
-    before: "offered, and nothing was sent or said",
+    before: "offered, and nothing was sent or printed",
     mayWait: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
     attack: async ({ server: { port }, logged }) => {
       const response = await fetch(`http://127.0.0.1:${port}/api/auth/providers`);

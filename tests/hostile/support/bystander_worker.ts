@@ -146,15 +146,15 @@ self.onmessage = ({ data }: MessageEvent<ToBystander>) => {
     return self.postMessage({ type: "counted", served: served() } satisfies FromBystander);
   }
   const { port, token } = data;
-  let told = false;
+  let reported = false;
   const ready = () => {
-    told = true;
+    reported = true;
     for (const watch of [query, mutation, shown, late]) watch.reset();
     self.postMessage({ type: "started" } satisfies FromBystander);
   };
   const owned = Promise.all([askQueries(port, token), write(port, token, ready)]);
   owned.catch((error) => {
-    if (told) failed(String(error));
+    if (reported) failed(String(error));
     else self.postMessage({ type: "failed", message: String(error) } satisfies FromBystander);
   });
 };

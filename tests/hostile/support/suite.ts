@@ -68,8 +68,8 @@ class Place implements AsyncDisposable {
   }
 
   logged(pattern: RegExp): Promise<string> {
-    const said = this.log.find((line) => pattern.test(line));
-    if (said !== undefined) return Promise.resolve(said);
+    const printed = this.log.find((line) => pattern.test(line));
+    if (printed !== undefined) return Promise.resolve(printed);
     return new Promise((resolve, reject) => {
       const listener = (line: string) => {
         if (!pattern.test(line)) return;
@@ -134,8 +134,8 @@ export class Suite implements AsyncDisposable {
   #onThisMachine(mayWait: MayWait, { late }: Waits): MayWait {
     const { queryP99Ms } = mayWait;
     // If the bystander waits as long beside other programs, the server's part cannot be measured.
-    const tells = this.#controlP99Ms <= P99_TELLS_MS && late.p99Ms <= P99_TELLS_MS;
-    if (queryP99Ms === undefined || !tells) return { ...mayWait, queryP99Ms: Infinity };
+    const reports = this.#controlP99Ms <= P99_TELLS_MS && late.p99Ms <= P99_TELLS_MS;
+    if (queryP99Ms === undefined || !reports) return { ...mayWait, queryP99Ms: Infinity };
     return {
       ...mayWait,
       queryP99Ms: Math.max(queryP99Ms, CONTROL_FACTOR * this.#controlP99Ms, LATE_FACTOR * late.p99Ms),

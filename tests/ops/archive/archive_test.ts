@@ -62,12 +62,12 @@ Deno.test("[BK1] unpacking an archive returns its contents and manifest", () =>
       [`storage/ab/${"ab".repeat(16)}`]: new Uint8Array(2_500_000),
       [`storage/ab/${"ac".repeat(16)}`]: bytesOf("x"),
     };
-    const said: ArchiveManifest = { ...manifest, parts: ["database", "log", "files", "secret"] };
-    const archive = await archiveOf(files, said);
-    assert.deepEqual(await readManifest(streamOf(archive)), said);
+    const logged: ArchiveManifest = { ...manifest, parts: ["database", "log", "files", "secret"] };
+    const archive = await archiveOf(files, logged);
+    assert.deepEqual(await readManifest(streamOf(archive)), logged);
     for (const pieceBytes of [77, 100_000, archive.length]) {
       const target = join(folder, "unpacked");
-      assert.deepEqual(await extractArchive(streamOf(archive, pieceBytes), target), said);
+      assert.deepEqual(await extractArchive(streamOf(archive, pieceBytes), target), logged);
       for (const [name, bytes] of Object.entries(files)) {
         assert.ok(bytesEqual(await Deno.readFile(join(target, name)), bytes), name);
         assert.equal((await Deno.stat(join(target, name))).mode! & 0o777, 0o600);
@@ -128,75 +128,75 @@ const ab = "storage/ab/abcd";
 const hostile: readonly {
   readonly what: string;
   readonly entries: readonly ForeignEntry[];
-  readonly says: RegExp;
+  readonly sends: RegExp;
 }[] = [
   {
     what: "a name that leads out",
     entries: [database, { name: "storage/../../evil" }],
-    says: /an unexpected file/,
+    sends: /an unexpected file/,
   },
   {
     what: "a name that leads up at its end",
     entries: [database, { name: "storage/ab/.." }],
-    says: /an unexpected file/,
+    sends: /an unexpected file/,
   },
-  { what: "an absolute name", entries: [database, { name: "/tmp/evil" }], says: /an unexpected file/ },
-  { what: "a name of another kind", entries: [database, { name: "lock" }], says: /an unexpected file/ },
-  { what: "a hidden file", entries: [database, { name: "storage/.ssh/x" }], says: /an unexpected file/ },
-  { what: "a folder's own name", entries: [database, { name: "storage" }], says: /an unexpected file/ },
+  { what: "an absolute name", entries: [database, { name: "/tmp/evil" }], sends: /an unexpected file/ },
+  { what: "a name of another kind", entries: [database, { name: "lock" }], sends: /an unexpected file/ },
+  { what: "a hidden file", entries: [database, { name: "storage/.ssh/x" }], sends: /an unexpected file/ },
+  { what: "a folder's own name", entries: [database, { name: "storage" }], sends: /an unexpected file/ },
   {
     what: "a very long name",
     entries: [database, { name: `storage/${"a".repeat(300)}` }],
-    says: /an unexpected file/,
+    sends: /an unexpected file/,
   },
   {
     what: "a folder",
     entries: [database, { name: "storage/ab/", type: "directory" }],
-    says: /not a regular file/,
+    sends: /not a regular file/,
   },
   {
     what: "a symbolic link",
     entries: [database, { name: ab, type: "symlink", linkname: "/etc" }],
-    says: /not a regular file/,
+    sends: /not a regular file/,
   },
   {
     what: "a hard link",
     entries: [database, { name: ab, type: "link", linkname: "data.db" }],
-    says: /not a regular file/,
+    sends: /not a regular file/,
   },
   {
     what: "a device",
     entries: [database, { name: ab, type: "character-device" }],
-    says: /not a regular file/,
+    sends: /not a regular file/,
   },
-  { what: "a pipe", entries: [database, { name: ab, type: "fifo" }], says: /not a regular file/ },
-  { what: "one name twice", entries: [database, database], says: /twice/ },
+  { what: "a pipe", entries: [database, { name: ab, type: "fifo" }], sends: /not a regular file/ },
+  { what: "one name twice", entries: [database, database], sends: /twice/ },
   {
     what: "a file where a folder is needed",
     entries: [database, { name: "storage/ab" }, { name: ab }],
-    says: /conflicts with/,
+    sends: /conflicts with/,
   },
   {
     what: "a part that the manifest does not name",
     entries: [database, { name: "logs.db" }],
-    says: /an unexpected file/,
+    sends: /an unexpected file/,
   },
-  { what: "no database", entries: [{ name: ab }], says: /part "database" .* is missing/ },
-  { what: "a second manifest", entries: [database, manifestEntry], says: /an unexpected file/ },
+  { what: "no database", entries: [{ name: ab }], sends: /part "database" .* is missing/ },
+  { what: "a second manifest", entries: [database, manifestEntry], sends: /an unexpected file/ },
 ];
 
-for (const { what, entries, says } of hostile) {
+for (const { what, entries, sends } of hostile) {
   Deno.test(`[BK5] an archive with ${what} is rejected`, () =>
     withFolder(async (folder) => {
       const archive = await foreignArchive([manifestEntry, ...entries]);
-      assert.match((await refusal(archive, folder)).message, says);
+      assert.match((await refusal(archive, folder)).message, sends);
     }));
 }
 
 Deno.test("[BK5] an archive without manifest or checksums, or with files after them, is rejected", () =>
   withFolder(async (folder) => {
-    const refused = async (entries: readonly ForeignEntry[], says: RegExp, sums = false) =>
-      assert.match((await refusal(await foreignArchive(entries, { sums }), folder)).message, says);
+    const refused = async (entries: readonly ForeignEntry[], sends: RegExp, sums = false) =>
+      assert.match((await refusal(await foreignArchive(entries, { sums }), folder)).message, sends);
     await refused([database, manifestEntry], /does not start with a manifest/, true);
     await refused([manifestEntry, database], /checksums are missing/);
     await refused([manifestEntry, database, { name: "checksums.json", body: "{}" }], /checksum list/);
@@ -216,20 +216,20 @@ Deno.test("[BK6] wrong checksums and sizes are rejected; the message names the f
 
 Deno.test("[BK7] anything but an archive, and a newer format, is rejected with the reason", () =>
   withFolder(async (folder) => {
-    const says = async (archive: Uint8Array, expected: RegExp) => {
+    const sends = async (archive: Uint8Array, expected: RegExp) => {
       assert.match((await refusal(archive, folder)).message, expected);
       await assert.rejects(readManifest(streamOf(archive)), ArchiveError);
     };
-    await says(bytesOf("SQLite format 3\0 and more"), /Not a backup archive/);
-    await says(new Uint8Array(0), /truncated/);
-    await says(await packed(bytesOf("no tar at all, but compressed".repeat(100))), /damaged/);
+    await sends(bytesOf("SQLite format 3\0 and more"), /Not a backup archive/);
+    await sends(new Uint8Array(0), /truncated/);
+    await sends(await packed(bytesOf("no tar at all, but compressed".repeat(100))), /damaged/);
     const newer = JSON.stringify({ ...manifest, format: 2, syncline: "9.0.0", parts: ["moon"] });
-    await says(
+    await sends(
       await foreignArchive([{ name: "manifest.json", body: newer }, database]),
       /newer version \(9\.0\.0\)/,
     );
-    await says(await foreignArchive([{ name: "manifest.json", body: "{" }, database]), /not JSON/);
-    await says(await foreignArchive([{ name: "manifest.json", body: "{}" }, database]), /manifest/);
+    await sends(await foreignArchive([{ name: "manifest.json", body: "{" }, database]), /not JSON/);
+    await sends(await foreignArchive([{ name: "manifest.json", body: "{}" }, database]), /manifest/);
   }));
 
 Deno.test("[BK8] decompression bombs are rejected", () =>
@@ -251,11 +251,11 @@ Deno.test("[BK8] an archive larger than the free disk space is rejected before i
   }));
 
 Deno.test("[BK9] a failed write rejects with the reason and aborts the target", async () => {
-  const fails = async (entries: Parameters<typeof writeArchive>[2], says: RegExp) => {
+  const fails = async (entries: Parameters<typeof writeArchive>[2], sends: RegExp) => {
     let aborted: unknown = null;
     const target = new WritableStream<Uint8Array>({ abort: (reason) => void (aborted = reason) });
-    await assert.rejects(writeArchive(target, manifest, entries), says);
-    assert.match(String(aborted), says);
+    await assert.rejects(writeArchive(target, manifest, entries), sends);
+    assert.match(String(aborted), sends);
   };
   const entry = (name: string, size: number, body: ReadableStream<Uint8Array>) =>
     (async function* () {

@@ -33,12 +33,12 @@ export async function* entriesOf(
 /** An archive as the product writes it. */
 export async function archiveOf(
   files: Readonly<Record<string, Uint8Array>>,
-  said: ArchiveManifest = manifest,
+  logged: ArchiveManifest = manifest,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array<ArrayBuffer>>();
   const [bytes] = await Promise.all([
     new Response(readable).bytes(),
-    writeArchive(writable, said, entriesOf(files)),
+    writeArchive(writable, logged, entriesOf(files)),
   ]);
   return bytes;
 }

@@ -167,7 +167,7 @@ Deno.test("DP6 damaged, truncated and inconsistent bundles are rejected", async 
         }),
         /does not list/,
       ],
-      "much more than it says": [
+      "much more than it sends": [
         tar(manifestEntry(manifestOf({ files: { "bundle.js": { ...file, bytes: 2 ** 30 } } }))),
         /the limit is/,
       ],

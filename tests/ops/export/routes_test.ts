@@ -14,7 +14,7 @@ interface Served {
   /** Lines of the log. */
   readonly logged: string[];
   /** Resolves with the first of them. */
-  readonly told: Promise<void>;
+  readonly reported: Promise<void>;
 }
 
 /** The routes on a database with a table of so many documents of 1,000 characters. */
@@ -37,10 +37,10 @@ function serve(documents: number, limits?: ExportRoutesOptions["limits"]): Serve
     tx.insert("_users", { email: "a@example.com" });
   });
   const logged: string[] = [];
-  const told = Promise.withResolvers<void>();
+  const reported = Promise.withResolvers<void>();
   const log = (_level: string, message: string, fields?: Record<string, unknown>) => {
     logged.push(`${message} ${fields?.error}`);
-    told.resolve();
+    reported.resolve();
   };
   const app = new Hono();
   app.onError((error) => failureResponse(error, log));
@@ -49,7 +49,7 @@ function serve(documents: number, limits?: ExportRoutesOptions["limits"]): Serve
   return {
     database,
     logged,
-    told: told.promise,
+    reported: reported.promise,
     handle: (request) => app.fetch(request),
     get: async (path, init) => await app.request(`/api/admin/export/${path}`, init),
     [Symbol.dispose]: () => database[Symbol.dispose](),
@@ -180,7 +180,7 @@ Deno.test("[EX12] a client that disconnects before the first byte leaves no snap
 Deno.test("[EX12] a stalled client loses its snapshot", async () => {
   using served = serve(2_000, { ...FEW, exportStallMs: 1 });
   const stalled = await served.get("items");
-  await served.told;
+  await served.reported;
   await assert.rejects(stalled.text(), /stopped reading the export/);
   assert.equal(hasReaders(served.database), false);
   assert.deepEqual(served.logged, [
@@ -196,7 +196,7 @@ Deno.test("[EX12] an export is aborted if the write-ahead log grows too large", 
   for (let n = 0; n < 20; n++) {
     served.database.commit((tx) => tx.insert("odd", { body: "x".repeat(500_000) }));
   }
-  await served.told;
+  await served.reported;
   await assert.rejects(async () => {
     while (!(await reader.read()).done);
   }, /write-ahead log grew too large/);

@@ -235,8 +235,8 @@ Deno.test("[IM8] over HTTP an interrupted import and one that could not start ar
 });
 
 Deno.test("[IM21] the progress of an import and the end of the last one are reported", async () => {
-  const told: { running: Record<string, unknown> | null; last: Record<string, unknown> | null }[] = [];
-  const look = async (world: RoutesWorld) => told.push(await world.status());
+  const received: { running: Record<string, unknown> | null; last: Record<string, unknown> | null }[] = [];
+  const look = async (world: RoutesWorld) => received.push(await world.status());
   let inWriter: () => Promise<unknown> = () => Promise.resolve();
   await using world: RoutesWorld = new RoutesWorld(async (call) => {
     await inWriter();
@@ -246,7 +246,7 @@ Deno.test("[IM21] the progress of an import and the end of the last one are repo
   inWriter = () => look(world);
   const text = jsonl(Array.from({ length: 300 }, (_, n) => ({ text: "a".repeat(100), n })));
   assert.equal((await world.post("notes?mode=replace", text)).status, 200);
-  const steps = told.map(({ running }) => running);
+  const steps = received.map(({ running }) => running);
   assert.deepEqual([...new Set(steps.map((running) => running?.["step"]))], [
     "checking",
     "deleting",
@@ -308,15 +308,15 @@ for (const mode of ["insert", "replace"] as const) {
     const [running] = await world.works();
     assert.deepEqual([running?.["state"], running?.["changed"]], ["running", 512]);
     await world.nextServer().start();
-    const [told] = await world.works();
+    const [received] = await world.works();
     assert.deepEqual(
       [
-        told?.["kind"],
-        told?.["table"],
-        told?.["mode"],
-        told?.["state"],
-        told?.["changed"],
-        told?.["emptied"],
+        received?.["kind"],
+        received?.["table"],
+        received?.["mode"],
+        received?.["state"],
+        received?.["changed"],
+        received?.["emptied"],
       ],
       ["importRows", "notes", mode, "interrupted", 512, mode === "replace" ? 3 : undefined],
     );
@@ -327,7 +327,7 @@ for (const mode of ["insert", "replace"] as const) {
     assert.match(body.errorMessage ?? "", /The server that ran the import was replaced\n.*512 rows written/);
     assert.equal((await world.rows("notes")).length, mode === "replace" ? 512 : 515);
     assert.equal((await world.works())[0]?.["state"], "interrupted");
-    await world.forget(told?.["_id"]);
+    await world.forget(received?.["_id"]);
     assert.deepEqual(await world.works(), []);
   });
 }

@@ -31,7 +31,7 @@ class FakeLog {
     return this.backlogs();
   }
 
-  tell(id: number, { filter = {}, chars = 10, missed = 0 } = {}): void {
+  report(id: number, { filter = {}, chars = 10, missed = 0 } = {}): void {
     const events = `id: ${id}\nevent: run\ndata: ${JSON.stringify({ id, text: "x".repeat(chars) })}\n\n`;
     const bytes = new TextEncoder().encode(events);
     this.tails.get(JSON.stringify(filter))?.({ events: [bytes], missed, lastId: id });
@@ -53,8 +53,8 @@ Deno.test("[LS7] readers with the same filter share one tail, which ends with th
   using _ = streams;
   const [one, two, other] = [await open(), await open(), await open({ filter: { level: 3 } })];
   assert.equal(log.started, 2);
-  log.tell(1);
-  log.tell(2, { filter: { level: 3 } });
+  log.report(1);
+  log.report(2, { filter: { level: 3 } });
   assert.deepEqual([(await one.run()).id, (await two.run()).id, (await other.run()).id], [1, 1, 2]);
   await one[Symbol.asyncDispose]();
   assert.equal(log.tails.size, 2);
@@ -70,12 +70,12 @@ Deno.test("[LS6] runs that arrive during the backlog query follow it, once", asy
   const answer = Promise.withResolvers<{ events: string; missed: number; lastId: number }>();
   log.backlogs = () => answer.promise;
   const opening = open({ after: 3 });
-  log.tell(5);
-  log.tell(6);
+  log.report(5);
+  log.report(6);
   const seen = (id: number) => `id: ${id}\nevent: run\ndata: {"id":${id}}\n\n`;
   answer.resolve({ events: seen(4) + seen(5), missed: 2, lastId: 5 });
   await using reader = await opening;
-  log.tell(7);
+  log.report(7);
   assert.deepEqual(await reader.next(), { id: null, event: "missed", data: { count: 2 } });
   assert.deepEqual([await reader.run(), await reader.run()].map(({ id }) => id), [4, 5]);
   assert.deepEqual([await reader.run(), await reader.run()].map(({ id }) => id), [6, 7]);
@@ -88,24 +88,24 @@ Deno.test("[LS8] a slow reader blocks no one: it skips runs that do not fit and 
   await using slow = await open();
   const chars = 16 * 1024;
   const fitting = Math.ceil(logLimits.streamBytesMax / chars);
-  const told = 4 * fitting;
-  for (let id = 1; id <= told; id++) {
-    log.tell(id, { chars });
+  const received = 4 * fitting;
+  for (let id = 1; id <= received; id++) {
+    log.report(id, { chars });
     assert.equal((await quick.run()).id, id);
   }
   let read = 0;
   for (let event = await slow.next(); event !== null; event = await slow.next()) {
     if (event.event === "missed") {
-      assert.equal(event.data.count, told - read);
+      assert.equal(event.data.count, received - read);
       break;
     }
     read++;
   }
-  assert.ok(read > 0 && read < told, `${read} of ${told}`);
-  log.tell(told + 1);
-  assert.equal((await slow.run()).id, told + 1, "it continues with the next run");
-  log.tell(told + 2, { missed: 40 });
-  assert.equal((await slow.run()).id, told + 2);
+  assert.ok(read > 0 && read < received, `${read} of ${received}`);
+  log.report(received + 1);
+  assert.equal((await slow.run()).id, received + 1, "it continues with the next run");
+  log.report(received + 2, { missed: 40 });
+  assert.equal((await slow.run()).id, received + 2);
   assert.deepEqual(
     (await slow.next())?.data,
     { count: 40 },
@@ -128,10 +128,10 @@ Deno.test("[LS11] a few readers are written to at a time, each with all events s
   }
   const having = (text: string) => texts.filter((read) => read.includes(text)).length;
   const ids = (text = "") => [...text.matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id));
-  log.tell(1);
+  log.report(1);
   await clock.advance(0);
   assert.equal(having("id: 1\n"), streamWritesMax);
-  log.tell(2);
+  log.report(2);
   await clock.advance(streamTurnMs);
   assert.equal(having("id: 1\n"), 2 * streamWritesMax);
   assert.equal(having("id: 2\n"), streamWritesMax, "those who had a turn wait for the others");
@@ -140,14 +140,14 @@ Deno.test("[LS11] a few readers are written to at a time, each with all events s
   for (const text of texts) assert.deepEqual(ids(text), [1, 2]);
   // More than the buffer can hold.
   await clock.advance(10 * streamTurnMs);
-  for (let id = 3; id < 3 + streamRunsMax + 5; id++) log.tell(id);
-  log.tell(100, { missed: 7 });
+  for (let id = 3; id < 3 + streamRunsMax + 5; id++) log.report(id);
+  log.report(100, { missed: 7 });
   await clock.advance(3 * streamTurnMs);
   for (const text of texts) {
     assert.equal(ids(text).length, 2 + streamRunsMax);
     assert.match(text, /event: missed\ndata: \{"count":13\}\n\n$/, "the gap is reported in place");
   }
-  log.tell(101);
+  log.report(101);
   await clock.advance(3 * streamTurnMs);
   for (const text of texts) assert.equal(ids(text).at(-1), 101);
 });
@@ -190,7 +190,7 @@ Deno.test("[LS4] the streams of a session end with it, those of others do not", 
   streams.sessionEnded({ sessionId: "s1" });
   assert.equal((await mine.next())?.event, "revoked");
   assert.equal(await mine.next(), null);
-  log.tell(1);
+  log.report(1);
   assert.equal((await theirs.run()).id, 1);
   streams.sessionEnded({ principal: "admin:b" });
   assert.equal((await theirs.next())?.event, "revoked");

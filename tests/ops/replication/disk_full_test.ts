@@ -169,12 +169,15 @@ Deno.test({
     const { generation } = await notes.status();
     await disk.fill();
     for (let more = 0; more < 20; more++) assert.equal(await notes.add(), null);
-    const told = await found(async () => {
+    const received = await found(async () => {
       const status = await notes.status();
       return status.errors.length > 0 ? status : null;
     }, { what: "the error is reported" });
-    assert.match(told.errors.at(-1).message, /its disk is full/);
-    assert.ok(told.lagCommits > 0 && told.lagMs > 0 && told.journalBytes > 0, JSON.stringify(told));
+    assert.match(received.errors.at(-1).message, /its disk is full/);
+    assert.ok(
+      received.lagCommits > 0 && received.lagMs > 0 && received.journalBytes > 0,
+      JSON.stringify(received),
+    );
     await disk.makeRoom();
     await notes.shipped();
     assert.equal((await notes.status()).generation, generation, "nothing was dropped");

@@ -180,14 +180,14 @@ Deno.test("[RP10] [PT2] [PT5] [RP11] a drill: schemas, files, schedules, users a
   assert.equal(await read(server, deleted), null);
 
   // Status and metrics.
-  const told = await statusOf(server, bearer);
-  assert.equal(told.shippedTs, told.currentTs);
-  assert.ok(told.counts.segments > 0);
+  const reported = await statusOf(server, bearer);
+  assert.equal(reported.shippedTs, reported.currentTs);
+  assert.ok(reported.counts.segments > 0);
   assert.ok(beats >= 2, "heartbeats were sent");
   const metrics = await (await fetch(`${server.url}/metrics`)).text();
   assert.match(metrics, /^syncline_replication_lag_commits 0$/m);
   assert.match(metrics, /^syncline_replication_lag_seconds 0$/m);
-  assert.match(metrics, new RegExp(`^syncline_replication_segments_total ${told.counts.segments}$`, "m"));
+  assert.match(metrics, new RegExp(`^syncline_replication_segments_total ${reported.counts.segments}$`, "m"));
   assert.match(metrics, /^syncline_replication_failures_total 0$/m);
   assert.match(metrics, /^syncline_replication_taken 0$/m);
 
@@ -219,7 +219,7 @@ Deno.test("[RP10] [PT2] [PT5] [RP11] a drill: schemas, files, schedules, users a
   const drill = await Deno.makeTempDir({ dir: folder.path });
   const report = await verifyReplica(target, { folder: drill });
   assert.deepEqual(report.faults, []);
-  assert.equal(report.rebuilt?.ts, told.shippedTs);
+  assert.equal(report.rebuilt?.ts, reported.shippedTs);
   assert.ok(report.segments > 0 && report.rows >= report.segments && report.bytes > 0);
 
   // Contents that are not there any more are named.

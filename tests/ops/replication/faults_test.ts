@@ -391,9 +391,9 @@ Deno.test("[RP11] the heartbeat address is requested at most once a minute, and 
     asked++;
     return new Response(null, { status });
   });
-  const told: string[] = [];
+  const received: string[] = [];
   const log = (_level: string, message: string, facts?: object) =>
-    void told.push(`${message} ${JSON.stringify(facts)}`);
+    void received.push(`${message} ${JSON.stringify(facts)}`);
   const url = `http://127.0.0.1:${watcher.addr.port}/`;
   let now = 0;
   {
@@ -407,14 +407,14 @@ Deno.test("[RP11] the heartbeat address is requested at most once a minute, and 
     }
   }
   assert.equal(asked, 10);
-  assert.deepEqual(told, []);
+  assert.deepEqual(received, []);
   status = 500;
   {
     await using heartbeat = new Heartbeat(url, { log });
     heartbeat.beat();
-    await until(() => told.length === 1, { what: "the refusal is logged" });
+    await until(() => received.length === 1, { what: "the refusal is logged" });
   }
-  assert.match(told[0] ?? "", /The heartbeat of the replica was not taken .*answered 500/);
+  assert.match(received[0] ?? "", /The heartbeat of the replica was not taken .*answered 500/);
   await using none = new Heartbeat(null, { log });
   none.beat();
   assert.equal(asked, 11);

@@ -249,7 +249,7 @@ class World {
   now = 1_000;
   readonly rows: number[] = [];
   readonly applied: number[] = [];
-  readonly told: string[] = [];
+  readonly received: string[] = [];
   fault: Error | null = null;
   renewed: string | null = null;
   #wake = Promise.withResolvers<void>();
@@ -295,7 +295,7 @@ class World {
         },
         renew: (reason) => Promise.resolve(void (this.renewed = reason)),
       },
-      logger: (_level, _message, facts) => void this.told.push(String(facts?.reason)),
+      logger: (_level, _message, facts) => void this.received.push(String(facts?.reason)),
       now: () => this.now,
     });
   }
@@ -316,7 +316,7 @@ Deno.test("[RP19] the newest known commit determines the lag of a follower, and 
   assert.equal(follower.figures.lagMs, null);
   follower.start();
   await until(() => Promise.resolve(world.applied.length === 1), { what: "it is tried again" });
-  assert.deepEqual(world.told, ["the disk is full"]);
+  assert.deepEqual(world.received, ["the disk is full"]);
   await until(() => Promise.resolve(follower.figures.lagMs === 0), { what: "all is shown" });
   world.now += 5_000;
   assert.deepEqual([follower.figures.lagMs, follower.figures.lagCommits], [5_000, 0]);

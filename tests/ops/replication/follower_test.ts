@@ -223,10 +223,10 @@ Deno.test("[RP17] [RP18] [RP19] [RP20] [RP21] [RP22] a server follows another, s
           assert.notEqual(generation, (await shipped(leader, bearer)).generation);
           const [facts] = await Array.fromAsync(Deno.readDir(join(elsewhere, "generations")));
           assert.equal(facts?.name, generation, "one generation for both lives");
-          const told = await Deno.readTextFile(
+          const reported = await Deno.readTextFile(
             join(elsewhere, "generations", String(generation), "generation.json"),
           );
-          assert.equal(JSON.parse(told).reason, "promoted");
+          assert.equal(JSON.parse(reported).reason, "promoted");
         }
         await Deno.remove(dataDir, { recursive: true });
       });

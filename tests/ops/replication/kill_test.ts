@@ -284,7 +284,7 @@ async function killedAgainAndAgain(
   return kills;
 }
 
-function tell(text: string): void {
+function report(text: string): void {
   Deno.stderr.writeSync(new TextEncoder().encode(`${text}\n`));
 }
 
@@ -301,7 +301,7 @@ function tellAll(kills: readonly Kill[]): void {
   const worst = late.toSorted((a, b) => b.unshippedMs - a.unshippedMs).slice(0, 5).map((kill) =>
     `${Math.round(kill.unshippedMs)} ms (control ${Math.round(kill.controlMs)})`
   );
-  tell(
+  report(
     `${kills.length} kills: the target lacked acknowledged commits of the last ${
       spread(kills.map(({ missingMs }) => missingMs))
     }, ${Math.max(0, ...kills.map(({ missing }) => missing))} at most; ` +

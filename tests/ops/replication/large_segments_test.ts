@@ -57,18 +57,18 @@ Deno.test("[PT2] [RP16] a large segment is restored some bytes at a time, resume
   assert.ok(file.size > replicationLimits.segmentBytesWhole);
 
   const asked: string[] = [];
-  const told = faultyTarget(target, {
+  const reported = faultyTarget(target, {
     before: (operation, name) => void (name === file.name && asked.push(String(operation))),
   });
   for (const toTs of [last - 7, last]) {
-    assert.deepEqual(await restored(rig, { target: told, toTs }), sorted(rig.models[toTs]), `ts ${toTs}`);
+    assert.deepEqual(await restored(rig, { target: reported, toTs }), sorted(rig.models[toTs]), `ts ${toTs}`);
   }
   assert.deepEqual(asked, ["stream", "stream"], "it is never in memory as a whole");
 
   // It goes when a part of it was read, and is found again.
   let streams = 0;
   const going: ReplicaTarget = {
-    ...told,
+    ...reported,
     async stream(name) {
       const chunks = await target.stream(name);
       return ++streams > 1 || chunks === null ? chunks : (async function* () {

@@ -155,10 +155,10 @@ Deno.test("[PT1] a replica's generations and ranges are printed as a table and a
   assert.match(table[0] ?? "", /^generation +from ts +to ts +from time +to time +snapshots +segments$/);
   assert.equal(table.length, 2);
   assert.match(table[1] ?? "", new RegExp(`^${generations[0]?.name} +0 +${last} +`));
-  const told = JSON.parse(listText(generations, { location: target.location, json: true }));
-  assert.equal(told.generations[0].generation, generations[0]?.name);
+  const reported = JSON.parse(listText(generations, { location: target.location, json: true }));
+  assert.equal(reported.generations[0].generation, generations[0]?.name);
   assert.deepEqual(
-    { fromTs: told.generations[0].ranges[0].fromTs, toTs: told.generations[0].ranges[0].toTs },
+    { fromTs: reported.generations[0].ranges[0].fromTs, toTs: reported.generations[0].ranges[0].toTs },
     { fromTs: 0, toTs: last },
   );
   assert.match(listText([], { location: "nowhere", json: false }), /is still empty/);

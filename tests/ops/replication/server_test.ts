@@ -147,12 +147,12 @@ Deno.test("[RP11] the age of waiting commits is reported before they are shipped
   // Behind the snapshot, with which the server begins, nothing is shipped for an hour.
   const { lagCommits: waiting } = await status();
   await add(server, "one");
-  const told = await found(async () => {
+  const received = await found(async () => {
     const { lagMs, lagCommits } = await status();
     return lagMs > 100 ? { lagMs, lagCommits } : null;
   });
-  assert.ok(told.lagCommits > waiting);
-  assert.ok(told.lagMs <= Math.ceil(performance.now() - before));
+  assert.ok(received.lagCommits > waiting);
+  assert.ok(received.lagMs <= Math.ceil(performance.now() - before));
 });
 
 Deno.test("[RP7] [RP8] a journal beyond its bound is dropped: commits continue, and log, status and metrics report it", async () => {
@@ -172,8 +172,8 @@ Deno.test("[RP7] [RP8] a journal beyond its bound is dropped: commits continue, 
   await Deno.rename(replica, folder.at("unmounted"));
   for (let n = 0; n < 30; n++) await add(server, `${n} ${"x".repeat(2_000)}`);
   const { errors } = await found(async () => {
-    const told = await status();
-    return told.counts.overflows === 1 ? told : null;
+    const received = await status();
+    return received.counts.overflows === 1 ? received : null;
   }, { what: "it is reported while the target is unreachable" });
   assert.ok(errors.some(({ message }: { message: string }) => /The journal was dropped/.test(message)));
   await Deno.rename(folder.at("unmounted"), replica);

@@ -222,16 +222,16 @@ Deno.test("[PT2] [PT3] a restore that is killed at any step has changed nothing,
     if (stagedTs !== null) await stagePoint(target, planTo(stagedTs), { dataDir, localFiles: false });
     const copies = new Copies(dataDir);
     const kill = () => copies.take();
-    const told = new Set<string>();
+    const received = new Set<string>();
     await stagePoint(faultyTarget(target, { before: kill }), planTo(), {
       dataDir,
       localFiles: false,
       onProgress({ step }) {
-        told.add(step);
+        received.add(step);
         kill();
       },
     });
-    assert.deepEqual([...told], ["fetch", "unpack", "replay", "check"]);
+    assert.deepEqual([...received], ["fetch", "unpack", "replay", "check"]);
     assert.ok(copies.paths.length > 8, `${copies.paths.length} kills`);
     for (const [nth, copy] of copies.paths.entries()) {
       const path = join(copy, "data.db");

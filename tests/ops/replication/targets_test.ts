@@ -215,13 +215,13 @@ Deno.test("[RP3] [RP7] requests to a bucket that throttles are retried after gro
     fault: "refused",
   });
   // The service may say when, within reason.
-  for (const [said, least, most] of [[7, 5_000, 7_000], [3_600, 20_000, 20_000]] as const) {
+  for (const [logged, least, most] of [[7, 5_000, 7_000], [3_600, 20_000, 20_000]] as const) {
     await refusedWith(() => {
       const refusal = service.refusal("SlowDown", 503);
-      refusal.headers.set("Retry-After", String(said));
+      refusal.headers.set("Retry-After", String(logged));
       return refusal;
     });
-    assert.ok(pauses.every((ms) => ms >= least && ms <= most), `${said} s: ${pauses}`);
+    assert.ok(pauses.every((ms) => ms >= least && ms <= most), `${logged} s: ${pauses}`);
   }
 });
 

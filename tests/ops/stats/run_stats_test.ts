@@ -50,8 +50,8 @@ Deno.test("[ST2] a function's calls, errors, percentiles and volume over a minut
     [2 * 102, 5 * 102],
   );
   for (const [name, wanted] of [["p50", 50], ["p95", 95], ["p99", 99]] as const) {
-    const told = mutation?.minute?.[name] ?? 0;
-    assert.ok(Math.abs(told - wanted) / wanted < 0.25, `${name} is ${told}`);
+    const reported = mutation?.minute?.[name] ?? 0;
+    assert.ok(Math.abs(reported - wanted) / wanted < 0.25, `${name} is ${reported}`);
   }
   assert.deepEqual([query?.minute?.calls, query?.minute?.cacheHits], [1, 1]);
   pass(2 * 60_000);
@@ -73,18 +73,18 @@ Deno.test("[ST2] incremental window sums equal recomputed ones", () => {
     }
     pass(statsLimits.slotMs * (1 + step % 40));
     // Read at each step, so that the cached sums must follow; a new instance recomputes all.
-    const told = stats.functions();
+    const reported = stats.functions();
     if (step % 20 !== 0) continue;
     const restored = new RunStats({ now: () => clock.now });
     restored.restore([...saved.values()]);
-    const sums = (of: typeof told) => of.map(({ function: name, hour, day }) => ({ name, hour, day }));
+    const sums = (of: typeof reported) => of.map(({ function: name, hour, day }) => ({ name, hour, day }));
     const byName = (a: { name: string }, b: { name: string }) => a.name < b.name ? -1 : 1;
-    assert.deepEqual(sums(told).sort(byName), sums(restored.functions()).sort(byName), `step ${step}`);
+    assert.deepEqual(sums(reported).sort(byName), sums(restored.functions()).sort(byName), `step ${step}`);
     assert.deepEqual(
       stats.history().filter(({ calls }) => calls > 0),
       restored.history().filter(({ calls }) => calls > 0),
     );
-    const { day } = told.reduce((all, { day }) => ({ day: all.day + (day?.calls ?? 0) }), { day: 0 });
+    const { day } = reported.reduce((all, { day }) => ({ day: all.day + (day?.calls ?? 0) }), { day: 0 });
     assert.ok(day > 0 && day <= runs.length);
   }
 });

@@ -148,8 +148,10 @@ export class ClusterHost extends ReadingHost {
 
   /** Commits rows as a follower does, and reports them. */
   async apply(rows: readonly JournalRow[]): Promise<void> {
-    let told: RowsApplied | RowsRefused | null = null;
-    const sender = { send: (message: unknown) => Promise.resolve(void (told = message as typeof told)) };
+    let reported: RowsApplied | RowsRefused | null = null;
+    const sender = {
+      send: (message: unknown) => Promise.resolve(void (reported = message as typeof reported)),
+    };
     const wired = rows.map(({ seq, tsBefore, ts, at, sum }, body) =>
       [seq, tsBefore, ts, at, sum, body] as const
     );
@@ -158,7 +160,7 @@ export class ClusterHost extends ReadingHost {
       rows: wired,
       bodies: rows.map(({ body }) => body),
     });
-    const answered = told as RowsApplied | RowsRefused | null;
+    const answered = reported as RowsApplied | RowsRefused | null;
     if (answered === null || answered.type === "RowsRefused") {
       throw new Error(`Rows do not fit: ${answered?.message}`);
     }
@@ -200,11 +202,11 @@ export class ClusterHost extends ReadingHost {
   #commit({ entries, answered }: OpenGroup): void {
     this.#writer.commitGroup("");
     this.#open = null;
-    this.#tell(entries, this.#writer.ts);
+    this.#report(entries, this.#writer.ts);
     for (const { waiting: { resolve }, answer } of answered) resolve(answer);
   }
 
-  #tell(entries: readonly CommitEntry[], ts: number): void {
+  #report(entries: readonly CommitEntry[], ts: number): void {
     this.#ts = ts;
     this.tellCommits(entries);
     this.#answers.heard(ts);

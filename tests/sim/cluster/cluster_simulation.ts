@@ -158,7 +158,7 @@ class ClusterSimulation implements Disposable {
         diffs: random.chance(0.7),
         overtaking: true,
         // Those who do not say what they have seen rely on what their server asks the others.
-        tellsObserved: i % 2 === 0,
+        reportsObserved: i % 2 === 0,
         mayFail: (replay, errorData) => {
           // Its caller may take it for undone: it must not be committed later.
           if (!this.#repeated.has(nameOf(replay))) this.#failed.add(failedName(replay));

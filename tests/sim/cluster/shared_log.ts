@@ -148,7 +148,7 @@ interface Asked {
   readonly values: readonly unknown[];
   readonly answer: PromiseWithResolvers<readonly Row[]>;
   /** Set when the database has done it: says so. */
-  tell: (() => void) | null;
+  report: (() => void) | null;
 }
 
 /** A server's connection: statements go out one behind the other, and so do the answers. */
@@ -164,7 +164,7 @@ export class SimConnection {
 
   query(statement: Statement, ...values: unknown[]): Promise<readonly Row[]> {
     if (this.away) return Promise.reject(new AwayError("It is away", { asked: false }));
-    const asked = { statement, values, answer: Promise.withResolvers<readonly Row[]>(), tell: null };
+    const asked = { statement, values, answer: Promise.withResolvers<readonly Row[]>(), report: null };
     this.#asked.push(asked);
     return asked.answer.promise;
   }
@@ -175,30 +175,30 @@ export class SimConnection {
 
   /** The database does what was asked next; nobody hears of it yet. */
   execute(): void {
-    const next = this.#asked.find(({ tell }) => tell === null);
+    const next = this.#asked.find(({ report }) => report === null);
     if (next === undefined) return;
     const { answer: { resolve, reject } } = next;
     try {
       const rows = this.#log.execute(next.statement, next.values);
-      next.tell = () => resolve(rows);
+      next.report = () => resolve(rows);
     } catch (error) {
       if (!(error instanceof UniqueViolation)) throw error;
-      next.tell = () => reject(error);
+      next.report = () => reject(error);
     }
   }
 
   /** The oldest answer comes, which the database makes if it has not. */
   step(): void {
-    if (this.#asked[0]?.tell === null) this.execute();
-    this.#asked.shift()?.tell?.();
+    if (this.#asked[0]?.report === null) this.execute();
+    this.#asked.shift()?.report?.();
   }
 
   /**
    * It breaks. Completed statements are not reported. Others may still be completed, if they are in transit: `late` gets it.
    */
   cut(late: (run: () => void) => void): void {
-    for (const { statement, values, answer, tell } of this.#asked.splice(0)) {
-      if (tell === null) {
+    for (const { statement, values, answer, report } of this.#asked.splice(0)) {
+      if (report === null) {
         late(() => {
           try {
             this.#log.execute(statement, values);

@@ -53,8 +53,8 @@ export class SimLink {
     if (message.t !== "mutate") throw new Error(`The simulation knows no ${message.t}`);
     void this.leader.mutate(message.call).then(({ outcome, ...answer }) => {
       const { end, text } = wireEnd(outcome);
-      const told: FromLeader = { t: "mutated", id: message.id, end, answer };
-      if (this.open) this.#toFollower.push(frameBody(told, text));
+      const reported: FromLeader = { t: "mutated", id: message.id, end, answer };
+      if (this.open) this.#toFollower.push(frameBody(reported, text));
     });
   }
 }

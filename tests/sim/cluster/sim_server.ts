@@ -173,7 +173,7 @@ export class SimServer implements Disposable {
     if (this.#served !== served || client.connection !== null) return;
     const at = clock.now();
     // While the database does not answer it may be older, which is waited for when the client says what it has seen.
-    const older = client.options.tellsObserved === false
+    const older = client.options.reportsObserved === false
       ? () => at - since >= clusterLimits.socketWaitMs
       : () => clock.now() - at >= socketLimits.observedTsWaitMs;
     client.connect(served.hub, { older });

@@ -68,8 +68,8 @@ export class EngineHost extends ReadingHost {
   }
 
   /** Commits a group of waiting mutations; main hears of it now, or later as after the writer's death. */
-  commit({ count, tell }: { readonly count: number; readonly tell: boolean }): void {
-    if (this.#untold !== null) return this.tell();
+  commit({ count, report }: { readonly count: number; readonly report: boolean }): void {
+    if (this.#untold !== null) return this.report();
     const group = this.#queued.splice(0, count);
     if (group.length === 0) return;
     this.#writer.openGroup();
@@ -80,7 +80,7 @@ export class EngineHost extends ReadingHost {
       compareAnswer(this.#options.oracle, { call, answer });
     }
     this.#untold = { entries, answered };
-    if (tell) this.tell();
+    if (report) this.report();
   }
 
   /** The writer dies inside a group: nothing of it has happened, its calls run again later. */
@@ -92,7 +92,7 @@ export class EngineHost extends ReadingHost {
   }
 
   /** Main hears of a committed group. */
-  tell(): void {
+  report(): void {
     const group = this.#untold;
     if (group === null) return;
     this.#untold = null;

@@ -8,7 +8,7 @@ const deeds: readonly Deed[] = [
   "reload",
   "readerDies",
   "writerDies",
-  "commitUntold",
+  "commitUnreported",
   "act",
   "repeat",
   "endSession",

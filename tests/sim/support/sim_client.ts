@@ -26,7 +26,7 @@ export interface ClientOptions {
   readonly sessionId: string;
   readonly diffs: boolean;
   /** Whether it sends the newest ts it has seen with each Connect. */
-  readonly tellsObserved?: boolean;
+  readonly reportsObserved?: boolean;
   /**
    * Whether an answer may overtake another one, as where a server waits for the commits that it shows: what was answered long
    * ago and is asked again shows older ones.
@@ -137,14 +137,14 @@ export class SimClient {
       older,
     };
     this.connection = connection;
-    this.#tell({
+    this.#report({
       type: "Connect",
       sessionId: this.options.sessionId,
       connectionCount: this.#connections++,
       lastCloseReason: null,
       clientVersion: "sim",
       ...(this.options.diffs && { features: ["diffs"] }),
-      ...(this.options.tellsObserved !== false && { maxObservedTs: this.observedTs }),
+      ...(this.options.reportsObserved !== false && { maxObservedTs: this.observedTs }),
     });
     if (this.token !== null) this.authenticate(this.token);
     const adds = [...this.wanted].map(([queryId, query]) => ({ type: "Add" as const, queryId, ...query }));
@@ -200,14 +200,14 @@ export class SimClient {
     const requestId = this.#nextRequestId++;
     const connection = this.connection;
     connection?.calls.push({ requestId, kind: "Action", token: connection.token });
-    this.#tell({ type: "Action", requestId, udfPath: "echo", args });
+    this.#report({ type: "Action", requestId, udfPath: "echo", args });
   }
 
   authenticate(token: string | null): void {
     const connection = this.connection;
     if (connection === null) return;
     this.token = token;
-    this.#tell({ type: "Authenticate", baseVersion: connection.identity++, token });
+    this.#report({ type: "Authenticate", baseVersion: connection.identity++, token });
     connection.token = token;
     connection.tokens.push(token);
     connection.steps.push({ kind: "identity", token });
@@ -259,16 +259,16 @@ export class SimClient {
     if (connection === null) return;
     const baseVersion = connection.querySet++;
     connection.steps.push({ kind: "querySet", modifications });
-    this.#tell({ type: "ModifyQuerySet", baseVersion, newVersion: connection.querySet, modifications });
+    this.#report({ type: "ModifyQuerySet", baseVersion, newVersion: connection.querySet, modifications });
   }
 
   #send({ requestId, udfPath, args }: OpenMutation): void {
     const connection = this.connection;
     connection?.calls.push({ requestId, kind: "Mutation", token: connection.token });
-    this.#tell({ type: "Mutation", requestId, udfPath, args });
+    this.#report({ type: "Mutation", requestId, udfPath, args });
   }
 
-  #tell(message: unknown): void {
+  #report(message: unknown): void {
     this.connection?.socket.push(JSON.stringify(message));
   }
 
@@ -285,7 +285,7 @@ export class SimClient {
         return;
       }
       case "Ping":
-        if (this.answersPings) this.#tell({ type: "Pong" });
+        if (this.answersPings) this.#report({ type: "Pong" });
         return;
       case "FatalError":
         connection.lastWords = message.error;

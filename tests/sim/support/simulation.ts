@@ -31,7 +31,7 @@ const weights = {
   stall: 1,
   verify: 6,
   commit: 12,
-  commitUntold: 2,
+  commitUnreported: 2,
   writerDies: 1,
   pin: 14,
   answer: 26,
@@ -218,10 +218,10 @@ class Simulation implements Disposable {
         this.#authenticator.step();
         return;
       case "commit":
-        this.#host.commit({ count: 1 + random.below(6), tell: true });
+        this.#host.commit({ count: 1 + random.below(6), report: true });
         return;
-      case "commitUntold":
-        this.#host.commit({ count: 1 + random.below(6), tell: false });
+      case "commitUnreported":
+        this.#host.commit({ count: 1 + random.below(6), report: false });
         return;
       case "writerDies":
         this.#host.dieBeforeCommit(1 + random.below(6));
@@ -266,7 +266,7 @@ class Simulation implements Disposable {
       }
       this.#host.pin();
       this.#host.answer();
-      this.#host.commit({ count: 10, tell: true });
+      this.#host.commit({ count: 10, report: true });
       await settle();
       // Buffers that have drained are looked at by the clock.
       this.#clock.move(20);

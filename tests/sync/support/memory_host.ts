@@ -132,7 +132,7 @@ export class MemoryHost extends HostDouble {
       if (value === undefined) ctx.delete(key);
       else ctx.set(key, value);
     }
-    this.#tell([this.#apply(ctx)]);
+    this.#send([this.#apply(ctx)]);
     return this.ts;
   }
 
@@ -141,7 +141,7 @@ export class MemoryHost extends HostDouble {
     const group = this.queued.splice(0, count);
     const entries: CommitEntry[] = [];
     const answers = group.map(({ call }) => this.#mutate(call, entries));
-    this.#tell(entries);
+    this.#send(entries);
     group.forEach(({ resolve }, i) => {
       const answer = answers[i];
       if (answer !== undefined) resolve(answer);
@@ -276,10 +276,10 @@ export class MemoryHost extends HostDouble {
   tellMuted(): void {
     const entries = this.#untold;
     this.#untold = [];
-    this.#tell(entries);
+    this.#send(entries);
   }
 
-  #tell(entries: readonly CommitEntry[]): void {
+  #send(entries: readonly CommitEntry[]): void {
     if (this.muted) this.#untold.push(...entries);
     else if (this.follows) this.tellFollowed(this.#followed(entries));
     else this.tellCommits(entries);

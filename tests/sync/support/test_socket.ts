@@ -103,7 +103,7 @@ export class TestSocket implements Channel {
     this.#handle?.refuse("binary frame: every frame is JSON text", 1003);
   }
 
-  tell(message: unknown): void {
+  report(message: unknown): void {
     this.raw(JSON.stringify(message));
   }
 
@@ -115,7 +115,7 @@ export class TestSocket implements Channel {
       maxObservedTs?: number;
     } = {},
   ): void {
-    this.tell({
+    this.report({
       type: "Connect",
       sessionId: options.sessionId ?? "01890000-0000-7000-8000-000000000000",
       connectionCount: options.connectionCount ?? 0,
@@ -127,7 +127,7 @@ export class TestSocket implements Channel {
   }
 
   modify(...modifications: QuerySetModification[]): void {
-    this.tell({
+    this.report({
       type: "ModifyQuerySet",
       baseVersion: this.querySet,
       newVersion: ++this.querySet,
@@ -144,15 +144,15 @@ export class TestSocket implements Channel {
   }
 
   mutate(requestId: number, udfPath: string, args: Record<string, unknown> = {}): void {
-    this.tell({ type: "Mutation", requestId, udfPath, args });
+    this.report({ type: "Mutation", requestId, udfPath, args });
   }
 
   act(requestId: number, udfPath: string, args: Record<string, unknown> = {}): void {
-    this.tell({ type: "Action", requestId, udfPath, args });
+    this.report({ type: "Action", requestId, udfPath, args });
   }
 
   authenticate(baseVersion: number, token: string | null): void {
-    this.tell({ type: "Authenticate", baseVersion, token });
+    this.report({ type: "Authenticate", baseVersion, token });
   }
 
   /** Frames received since the last call. */

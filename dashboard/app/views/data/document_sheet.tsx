@@ -74,11 +74,11 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
     }
   }
 
-  async function insertOne(own: Record<string, unknown>, told: string): Promise<void> {
+  async function insertOne(own: Record<string, unknown>, message: string): Promise<void> {
     const { ids: [id] } = await insert({ table: table.name, documents: [own] });
     if (id === undefined) return;
     onOpen(id);
-    showToast(told, {
+    showToast(message, {
       action: {
         text: "Undo",
         run: () =>

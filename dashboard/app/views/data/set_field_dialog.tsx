@@ -27,13 +27,17 @@ export function SetFieldDialog({ table, rows, onClose }: {
   const [value, setValue] = useState<Readonly<Record<string, unknown>>>({});
   const [opened] = useState(rows);
   /** Whether a conflict was reported. Saving again then overwrites the current values. */
-  const [told, setTold] = useState(false);
+  const [conflictShown, setConflictShown] = useState(false);
   const [error, setError] = useState<string | null>(null);
 
   async function store(): Promise<void> {
     const change = name in value ? { set: { [name]: value[name] } } : { unset: [name] };
     const { before } = await patchMany({
-      changes: (told ? rows : opened).map((row) => ({ id: row._id, ...change, ...seenAs(row[name]) })),
+      changes: (conflictShown ? rows : opened).map((row) => ({
+        id: row._id,
+        ...change,
+        ...seenAs(row[name]),
+      })),
     });
     onClose();
     showToast(`Set ${name} on ${count(rows.length)} documents`, {
@@ -66,7 +70,7 @@ export function SetFieldDialog({ table, rows, onClose }: {
       await store();
     } catch (failure) {
       setError(failure instanceof Error ? failure.message : String(failure));
-      setTold(true);
+      setConflictShown(true);
     }
   }
 

@@ -61,7 +61,7 @@ export class FollowedRows {
     using _prepared = await starter.prepare?.(version) ?? null;
     await readers.hold();
     // Published once it can be read with its code. Until then, reads belong to the ts before.
-    const { ts } = await writer.apply([row], { tells: false }).catch((error) => {
+    const { ts } = await writer.apply([row], { publishes: false }).catch((error) => {
       // A lost writer may have committed it. Queries then wait until the row is applied again.
       if (error instanceof RowsRefusedError) readers.release();
       throw error;

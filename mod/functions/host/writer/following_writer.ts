@@ -73,7 +73,7 @@ export class FollowingWriter implements MutationWriter {
   }
 
   /** Commits rows as one group and publishes it, unless the caller does so. Rejects with a `RowsRefusedError`, or if the writer is lost. */
-  apply(rows: readonly JournalRow[], { tells = true } = {}): Promise<Reached> {
+  apply(rows: readonly JournalRow[], { publishes = true } = {}): Promise<Reached> {
     return this.#oneByOne(async () => {
       const isolate = this.#isolate ?? await this.#restart();
       // A lost writer may have committed rows that were not published.
@@ -90,7 +90,7 @@ export class FollowingWriter implements MutationWriter {
       if (answered.type === "RowsRefused") throw new RowsRefusedError(answered.message, answered);
       const group = new AppliedGroup(next, answered);
       this.#reached = answered.reached;
-      if (tells) this.#options.onGroup(group);
+      if (publishes) this.#options.onGroup(group);
       return answered.reached;
     });
   }

@@ -25,8 +25,8 @@ export class RequestRun {
     this.#sender = sender;
     this.#requestBody = hasBody && !withoutBody.has(method)
       ? new BodyReceiver({
-        onTaken: (bytes) => this.#tell({ type: "BodyCredit", call, bytes }),
-        onCancel: () => this.#tell({ type: "BodyCanceled", call }),
+        onTaken: (bytes) => this.#notify({ type: "BodyCredit", call, bytes }),
+        onCancel: () => this.#notify({ type: "BodyCanceled", call }),
       })
       : null;
     this.#responseBody = new BodySender((bytes) => this.#leave(sender.sendBytes(call, bytes)));
@@ -84,7 +84,7 @@ export class RequestRun {
     this.#responseBody.stop(reason.message);
   }
 
-  #tell(message: Parameters<FrameSender["send"]>[0]): void {
+  #notify(message: Parameters<FrameSender["send"]>[0]): void {
     this.#leave(this.#sender.send(message));
   }
 

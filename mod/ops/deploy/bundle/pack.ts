@@ -96,8 +96,8 @@ function staticFiles(staticDir: string): string[] {
 }
 
 export function packVersion(manifest: Manifest, folder: string): ReadableStream<Uint8Array> {
-  const { madeAt: _, ...told } = manifest;
-  return pack(told, new Map(Object.keys(told.files).map((path) => [path, join(folder, path)])));
+  const { madeAt: _, ...content } = manifest;
+  return pack(content, new Map(Object.keys(content.files).map((path) => [path, join(folder, path)])));
 }
 
 function pack(manifest: BundleManifest, places: ReadonlyMap<string, Place>): ReadableStream<Uint8Array> {

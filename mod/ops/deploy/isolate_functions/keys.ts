@@ -19,7 +19,7 @@ export interface DeployKeyInfo {
 export const list = adminQuery({
   args: {},
   handler: async (ctx): Promise<DeployKeyInfo[]> =>
-    (await ctx.db.query("_deploy_keys").order("desc").take(2 * deployLimits.keysMax)).map(told),
+    (await ctx.db.query("_deploy_keys").order("desc").take(2 * deployLimits.keysMax)).map(keyInfo),
 });
 
 /** Revokes a key immediately. */
@@ -61,7 +61,7 @@ export const find = systemQuery({
   args: { hash: z.string() },
   handler: async (ctx, { hash }): Promise<DeployKeyInfo | null> => {
     const key = await ctx.db.query("_deploy_keys").withIndex("by_hash", (q) => q.eq("hash", hash)).unique();
-    return key === null || key.revokedAt !== undefined ? null : told(key);
+    return key === null || key.revokedAt !== undefined ? null : keyInfo(key);
   },
 });
 
@@ -75,7 +75,7 @@ export const used = systemMutation({
   },
 });
 
-function told(key: DeployDoc<"_deploy_keys">): DeployKeyInfo {
+function keyInfo(key: DeployDoc<"_deploy_keys">): DeployKeyInfo {
   const { _id: keyId, _creationTime: createdAt, name, createdBy, lastUsedAt, revokedAt } = key;
   return { keyId, createdAt, name, createdBy, lastUsedAt: lastUsedAt ?? null, revokedAt: revokedAt ?? null };
 }

@@ -184,9 +184,9 @@ async function stage(
     });
     send({ type: "Staged", result: { ok: true, staged } });
   } catch (error) {
-    const told = error instanceof ReplicaError || error instanceof RestoreError;
+    const isExpected = error instanceof ReplicaError || error instanceof RestoreError;
     const ofData = error instanceof ArchiveError || error instanceof UnusableDatabaseError;
-    const fault = told ? error.fault : ofData ? "target" as const : null;
+    const fault = isExpected ? error.fault : ofData ? "target" as const : null;
     const message = error instanceof Error ? error.message : String(error);
     send({ type: "Staged", result: { ok: false, fault, message } });
   }

@@ -3,7 +3,7 @@ import { ownTokens, signing } from "./accounts.tsx";
 import { calls, optimistic } from "./calls.tsx";
 import { hydrated } from "./hydrated.tsx";
 import { foreign, identity, random } from "./pages.tsx";
-import { connection, counted, failing, several, suspending, told } from "./queries.tsx";
+import { connection, counted, failing, reported, several, suspending } from "./queries.tsx";
 
 const scenarios = {
   calls,
@@ -19,7 +19,7 @@ const scenarios = {
   several,
   signing,
   suspending,
-  told,
+  reported,
 };
 
 export type Scenarios = typeof scenarios;

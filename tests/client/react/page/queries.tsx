@@ -42,7 +42,7 @@ export async function counted({ count, change }: { count: number; change: number
 }
 
 /** Messages to the server from a component that is skipped, rendered again, given other arguments, unmounted and mounted again. */
-export async function told() {
+export async function reported() {
   const seen: unknown[] = [];
   function One({ args }: { args: { list: string; rank: number } | "skip" }) {
     seen.push(useQuery(api.rows.text, args));
@@ -57,18 +57,18 @@ export async function told() {
   };
   await pause(100);
   await step("skip", undefined);
-  show(<One args={{ list: "told", rank: 1 }} />);
+  show(<One args={{ list: "reported", rank: 1 }} />);
   await step("asked", "one");
-  show(<One args={{ rank: 1, list: "told" }} />);
+  show(<One args={{ rank: 1, list: "reported" }} />);
   await step("equal arguments", "one");
-  show(<One args={{ list: "told", rank: 2 }} />);
+  show(<One args={{ list: "reported", rank: 2 }} />);
   await step("other arguments", "two");
-  show(<One key="again" args={{ list: "told", rank: 2 }} />);
+  show(<One key="again" args={{ list: "reported", rank: 2 }} />);
   await step("another component, the same query", "two");
   show(null);
   await pause(50);
   steps.push(["unmounted", wire.adds, wire.removes, null]);
-  show(<One args={{ list: "told", rank: 2 }} />);
+  show(<One args={{ list: "reported", rank: 2 }} />);
   await step("mounted again", "two");
   show(<One args="skip" />);
   await step("skipped again", undefined);

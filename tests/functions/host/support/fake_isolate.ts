@@ -62,7 +62,7 @@ export class FakeIsolate implements Isolate {
   }
 
   /** Sends the host a message. As in a real one, what the host cannot make sense of ends it. */
-  says(message: FromIsolate, segments: readonly string[] = []): void {
+  sends(message: FromIsolate, segments: readonly string[] = []): void {
     if (this.dead) return;
     try {
       this.#onFrame?.({ message: message as IsolateFrame["message"], segments });

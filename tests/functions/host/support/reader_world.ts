@@ -100,7 +100,7 @@ export class ReaderWorld {
 
   /** A reader opens the snapshot of its newest wave. */
   finds(reader: FakeIsolate, ts: number): void {
-    reader.says({ type: "Pinned", wave: reader.last("RunQueryBatch").wave, ts });
+    reader.sends({ type: "Pinned", wave: reader.last("RunQueryBatch").wave, ts });
   }
 
   /** A reader answers the next queries of its newest wave; each result is the query's path. */
@@ -116,7 +116,7 @@ export class ReaderWorld {
       durationMs: 1,
     }));
     const last = from + count === queries.length;
-    reader.says({ type: "QueryBatchAnswers", wave, from, answers, last }, segments);
+    reader.sends({ type: "QueryBatchAnswers", wave, from, answers, last }, segments);
   }
 }
 

@@ -16,7 +16,7 @@ export class WriterWorld {
   readonly clock = new FakeClock();
   readonly starter = new FakeStarter();
   /** Reports in order: `commit <ts>`, `gap <ts>`, `answer <path>`. */
-  readonly told: string[] = [];
+  readonly reported: string[] = [];
   readonly warnings: string[] = [];
   /** Waits that may be spent awake, as they begin and end. */
   readonly waits: ("wait" | "over")[] = [];
@@ -27,8 +27,8 @@ export class WriterWorld {
     batchPrefix: "b",
     timeoutMs: functionLimits.mutationTimeoutMs,
     awake: { waitStarted: () => this.waits.push("wait"), waitEnded: () => this.waits.push("over") },
-    onGroup: (entries) => this.told.push(...entries.map(({ ts }) => `commit ${ts}`)),
-    onGap: (ts) => this.told.push(`gap ${ts}`),
+    onGroup: (entries) => this.reported.push(...entries.map(({ ts }) => `commit ${ts}`)),
+    onGap: (ts) => this.reported.push(`gap ${ts}`),
   });
 
   get isolate(): FakeIsolate {
@@ -46,7 +46,7 @@ export class WriterWorld {
 
   mutate(udfPath: string, options: Partial<MutationCall> = {}): Promise<MutationAnswer> {
     const answer = this.writer.mutate({ ...call(udfPath), ...options });
-    answer.then(() => this.told.push(`answer ${udfPath}`));
+    answer.then(() => this.reported.push(`answer ${udfPath}`));
     return answer;
   }
 
@@ -75,25 +75,25 @@ export class WriterWorld {
 
   /** The writer says that the newest batch is about to end. */
   committing(): void {
-    this.isolate.says({ type: "Committing", batch: this.isolate.last("Batch").batch });
+    this.isolate.sends({ type: "Committing", batch: this.isolate.last("Batch").batch });
   }
 
   /** The writer commits and reports it. */
   commits(from: number, answers: number, ts: number, counted = -1): void {
     const { message, segments } = this.group(from, answers, ts, counted);
     this.starter.ts = ts;
-    this.isolate.says(message, segments);
+    this.isolate.sends(message, segments);
   }
 
   /** The writer commits and reports more than usual. */
-  says(from: number, answers: number, ts: number, more: Pick<Group, "uses" | "ends">): void {
+  sends(from: number, answers: number, ts: number, more: Pick<Group, "uses" | "ends">): void {
     const { message, segments } = this.group(from, answers, ts);
     this.starter.ts = ts;
-    this.isolate.says({ ...message, ...more }, segments);
+    this.isolate.sends({ ...message, ...more }, segments);
   }
 
   /** The writer commits and is lost before it can report: the next one finds the group. */
-  commitsUntold(from: number, answers: number, ts: number): void {
+  commitsUnreported(from: number, answers: number, ts: number): void {
     const { message, segments } = this.group(from, answers, ts);
     this.starter.ts = ts;
     this.starter.lastGroup = frameText(message, segments);
