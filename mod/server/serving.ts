@@ -2,20 +2,55 @@
  * The role of a server and the backend it serves in that role. This file alone changes roles (role.ts): it ends a backend and
  * starts the next one, while the port stays open.
  */
+import type { FollowerFigures } from "../cluster/mod.ts";
 import type { ServeConfig } from "../config/config.ts";
 import { ServiceError } from "../errors.ts";
-import type { FollowerFigures } from "../cluster/mod.ts";
-import { httpLimits } from "../limits.ts";
 import type { Clock } from "../kit/clock.ts";
+import { httpLimits } from "../limits.ts";
 import type { Backend, BackendOptions } from "./backend.ts";
 import type { ClusterMembership } from "./cluster_membership.ts";
 import { ClientModules } from "./http/client_modules.ts";
-import { type Frontend, StaticFiles } from "./http/static_files.ts";
 import type { Port } from "./http/port.ts";
-import { RequestHold } from "./http/request_hold.ts";
 import { createRouter } from "./http/router.ts";
+import { type Frontend, StaticFiles } from "./http/static_files.ts";
+import { gateLimits } from "./limits.ts";
 import type { Authority, Role, ServingRole } from "./role.ts";
 import type { ServerOptions } from "./server_options.ts";
+
+/** Requests that wait while no backend serves: during a takeover or a change of role. */
+class RequestHold {
+  readonly #clock: Pick<Clock, "after">;
+  #next = Promise.withResolvers<void>();
+  #waiting = 0;
+
+  constructor(clock: Pick<Clock, "after">) {
+    this.#clock = clock;
+  }
+
+  /** Waits for `release`, for a limited time. Rejects with `unavailable` after it, and if too many requests wait already. */
+  async wait(): Promise<void> {
+    if (this.#waiting >= gateLimits.requestsWaitingMax) throw new ServiceError("unavailable");
+    this.#waiting++;
+    const next = this.#next;
+    const late = Promise.withResolvers<never>();
+    const timer = this.#clock.after(
+      gateLimits.waitMs,
+      () => late.reject(new ServiceError("unavailable")),
+    );
+    try {
+      await Promise.race([next.promise, late.promise]);
+    } finally {
+      timer.cancel();
+      this.#waiting--;
+    }
+  }
+
+  /** Continues all requests that wait. */
+  release(): void {
+    this.#next.resolve();
+    this.#next = Promise.withResolvers();
+  }
+}
 
 /** A backend with its router. */
 export interface Served {

@@ -1,6 +1,5 @@
 /** The manifest of a version: its files with hashes, and the functions folder. */
 import { createHash } from "node:crypto";
-import { hashedOldContent, type OldCode } from "./old_version.ts";
 
 /** Increased when the layout or interpretation of versions changes, which changes their hashes. */
 const FORMAT = 2;
@@ -76,4 +75,42 @@ export function isBelow(path: string): boolean {
 
 function sorted(record: Readonly<Record<string, unknown>>): unknown[] {
   return Object.entries(record).sort(([a], [b]) => a < b ? -1 : a > b ? 1 : 0);
+}
+
+type Addresses = Readonly<Record<string, string>>;
+/** One of these. */
+export type OldTarget = { readonly file?: string; readonly module?: string; readonly refused?: string };
+
+/** Where imports lead. An address is `./path`, or a module as a `data:` URL that names a path. */
+export interface OldCode {
+  readonly files: Addresses;
+  /** By folder and specifier. */
+  readonly scopes: Readonly<Record<string, Addresses>>;
+  readonly table: {
+    /** CommonJS files by path. */
+    readonly files: Readonly<
+      Record<
+        string,
+        {
+          readonly requires: Readonly<Record<string, OldTarget>>;
+          readonly imports: Readonly<Record<string, OldTarget>>;
+        }
+      >
+    >;
+    readonly required: readonly string[];
+    readonly deferred: readonly string[];
+    readonly refusals: Addresses;
+  };
+}
+
+/** The part of a hash that covers what only these versions have. */
+function hashedOldContent(
+  { links, code }: { readonly links: Addresses; readonly code: OldCode },
+  sorted: (record: Readonly<Record<string, unknown>>) => unknown[],
+): object {
+  const { refusals: _, ...table } = code.table;
+  return {
+    links: sorted(links),
+    code: [sorted(code.files), sorted(code.scopes), { ...table, files: sorted(table.files) }],
+  };
 }

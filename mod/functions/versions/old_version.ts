@@ -3,48 +3,11 @@ import { dirname, join, relative } from "node:path";
 import { removeIfThere, statIfThere, syncFolder } from "../../kit/durable_files.ts";
 import { bundleApp } from "../packages/mod.ts";
 import { sumOf } from "./file_sums.ts";
+import type { OldCode, OldTarget } from "./manifest.ts";
 import { newFolder } from "./version_files.ts";
 
 /** The name of the bundle in the code folder. The author's files there have other names. */
 export const OLD_BUNDLE_NAME = "syncline-bundle.js";
-
-type Addresses = Readonly<Record<string, string>>;
-/** One of these. */
-type Target = { readonly file?: string; readonly module?: string; readonly refused?: string };
-
-/** Where imports lead. An address is `./path`, or a module as a `data:` URL that names a path. */
-export interface OldCode {
-  readonly files: Addresses;
-  /** By folder and specifier. */
-  readonly scopes: Readonly<Record<string, Addresses>>;
-  readonly table: {
-    /** CommonJS files by path. */
-    readonly files: Readonly<
-      Record<
-        string,
-        {
-          readonly requires: Readonly<Record<string, Target>>;
-          readonly imports: Readonly<Record<string, Target>>;
-        }
-      >
-    >;
-    readonly required: readonly string[];
-    readonly deferred: readonly string[];
-    readonly refusals: Addresses;
-  };
-}
-
-/** The part of a hash that covers what only these versions have. */
-export function hashedOldContent(
-  { links, code }: { readonly links: Addresses; readonly code: OldCode },
-  sorted: (record: Readonly<Record<string, unknown>>) => unknown[],
-): object {
-  const { refusals: _, ...table } = code.table;
-  return {
-    links: sorted(links),
-    code: [sorted(code.files), sorted(code.scopes), { ...table, files: sorted(table.files) }],
-  };
-}
 
 /** Writes the bundle and its checksum, unless they exist and match. */
 export async function bundleOldVersion(
@@ -101,7 +64,7 @@ function withPaths(text: string, path: string, { scopes, table }: OldCode): stri
   });
 }
 
-function targetOf(target: Target | undefined): string | null {
+function targetOf(target: OldTarget | undefined): string | null {
   return target?.file ?? addressOf(target?.module);
 }
 

@@ -1,14 +1,171 @@
 /** The execution log in the main thread: records runs cheaply and answers queries. The log worker does the rest. */
 import { endingOf, type RunEnd, type RunKind } from "../../functions/host/mod.ts";
+import type { CallError } from "../../functions/outcome.ts";
 import type { Log } from "../../kit/log.ts";
+import { functionLimits } from "../../limits.ts";
 import { logLimits } from "../limits.ts";
 import type { RunFilter } from "./run_filter.ts";
-import { RunQueue } from "./run_queue.ts";
-import { runKinds, runOutcomes } from "./run_record.ts";
-import { keptLines, keptPath, levelOf, runError } from "./run_text.ts";
+import { lineLevels, type RunError, runKinds, runOutcomes, type RunRecord } from "./run_record.ts";
 import type { Retention, SavedFigures } from "./store/log_store.ts";
 import { LogWorker } from "./worker/log_worker.ts";
 import type { BacklogAnswer, LogState, PageAnswer, PageQuestion, TailedMessage } from "./worker/messages.ts";
+
+export interface RunQueueOptions {
+  /** Stores runs; resolves with `false` if they were lost. */
+  readonly send: (runs: readonly RunRecord[]) => Promise<boolean>;
+  /** Whether a worker is running. */
+  readonly isOpen: () => boolean;
+}
+
+/** Bounded queue of runs for the log worker; counts dropped ones. */
+export class RunQueue {
+  readonly #options: RunQueueOptions;
+  /** Oldest first; the last one is not complete. */
+  readonly #batches: { readonly runs: RunRecord[]; chars: number }[] = [];
+  /** Totals of all batches. */
+  #size = 0;
+  #chars = 0;
+  #dropped = 0;
+  /** Set while runs wait for the next send. */
+  #timer: ReturnType<typeof setTimeout> | null = null;
+  /** Set while runs are being sent. */
+  #sending: Promise<void> | null = null;
+  #closed = false;
+
+  constructor(options: RunQueueOptions) {
+    this.#options = options;
+  }
+
+  /** Runs dropped because the queue was full or the worker was lost. */
+  get dropped(): number {
+    return this.#dropped;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  push(run: RunRecord, chars: number): void {
+    const { queuedRunsMax, queuedCharsMax, batchRunsMax, batchCharsMax } = logLimits;
+    if (this.#size >= queuedRunsMax || this.#chars + chars > queuedCharsMax || this.#closed) {
+      this.#dropped++;
+      return;
+    }
+    let batch = this.#batches.at(-1);
+    if (
+      batch === undefined || batch.runs.length >= batchRunsMax ||
+      batch.chars + chars > batchCharsMax
+    ) {
+      this.#batches.push(batch = { runs: [], chars: 0 });
+    }
+    batch.runs.push(run);
+    batch.chars += chars;
+    this.#size++;
+    this.#chars += chars;
+    if (this.#timer === null) this.#schedule();
+  }
+
+  /** Sends all queued runs. Resolves when they are stored or cannot be, at the latest after `msMax`. */
+  async flush(msMax = Infinity): Promise<void> {
+    const all = (async () => {
+      await this.#sending;
+      await this.#begin();
+    })();
+    if (msMax === Infinity) return await all;
+    const { promise: late, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, msMax);
+    await Promise.race([all, late]);
+    clearTimeout(timer);
+  }
+
+  /** Sends queued runs for a limited time, and accepts no more. */
+  async close(ms: number = logLimits.closeMs): Promise<void> {
+    this.#closed = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    const late = setTimeout(() => {
+      this.#dropped += this.#size;
+      this.#batches.length = this.#size = this.#chars = 0;
+    }, ms);
+    await this.flush();
+    clearTimeout(late);
+  }
+
+  #schedule(): void {
+    if (this.#timer !== null || this.#closed) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      if (this.#sending === null && this.#options.isOpen()) void this.#begin();
+      else this.#schedule();
+    }, logLimits.flushMs);
+  }
+
+  #begin(): Promise<void> {
+    return this.#sending ??= this.#send().finally(() => {
+      this.#sending = null;
+      if (this.#size > 0) this.#schedule();
+    });
+  }
+
+  async #send(): Promise<void> {
+    for (let left = this.#batches.length; left > 0 && this.#options.isOpen(); left--) {
+      const next = this.#batches.shift();
+      if (next === undefined) return;
+      this.#size -= next.runs.length;
+      this.#chars -= next.chars;
+      if (!await this.#options.send(next.runs)) this.#dropped += next.runs.length;
+    }
+  }
+}
+
+const noLines: readonly string[] = Object.freeze([]);
+
+/** Returns the lines within the limit, and their number of characters. */
+export function keptLines(
+  lines: readonly string[],
+): { readonly lines: readonly string[]; readonly chars: number } {
+  if (lines.length === 0) return { lines: noLines, chars: 0 };
+  let chars = 0;
+  for (const [position, line] of lines.entries()) {
+    chars += line.length;
+    if (chars <= logLimits.linesCharsMax) continue;
+    const kept = lines.slice(0, position);
+    const left = lines.length - position;
+    kept.push(
+      `[WARN] ${left} more log lines were truncated (limit: ${logLimits.linesCharsMax} characters per run)`,
+    );
+    return { lines: kept, chars };
+  }
+  return { lines, chars };
+}
+
+/** Returns the highest level: index of `lineLevels` plus one, or 0 without lines. */
+export function levelOf(lines: readonly string[]): number {
+  let level = 0;
+  for (const line of lines) {
+    const found = lineLevels.findIndex((name) => line.startsWith(`[${name}]`)) + 1;
+    if (found > level) level = found;
+  }
+  return level;
+}
+
+/** Truncates a run's lines and error for the log, marking truncated parts. */
+export function runError({ kind, message, data, stack }: CallError): RunError {
+  return {
+    kind,
+    message: cut(message),
+    ...(data !== null && { code: cut(data.code) }),
+    ...(stack !== undefined && { stack: cut(stack) }),
+  };
+}
+
+/** Truncates a function path, which may be made up by a client. */
+export function keptPath(udfPath: string): string {
+  return cut(udfPath, logLimits.pathCharsMax);
+}
+
+function cut(text: string, max: number = functionLimits.errorCharsMax): string {
+  return text.length > max ? `${text.slice(0, max - 3)}...` : text;
+}
 
 export interface ExecutionLogOptions {
   readonly path: string;

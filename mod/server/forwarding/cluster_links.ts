@@ -1,21 +1,77 @@
 /** Links of a cluster: followers forward calls and requests to the leader, which may change and become this server. */
 import { setTimeout as wait } from "node:timers/promises";
-import { Leader, LeaderCalls, LeaderLink, SessionChecks } from "../../cluster/mod.ts";
 import { linkLimits } from "../../cluster/limits.ts";
+import { Leader, LeaderCalls, LeaderLink, SessionChecks } from "../../cluster/mod.ts";
 import type { PostgresCluster } from "../../cluster/postgres/mod.ts";
 import type { ClusterConfig } from "../../config/config.ts";
 import { ServiceError } from "../../errors.ts";
 import type { IsolateHost, LeaderPort } from "../../functions/host/mod.ts";
 import { errorResponse } from "../../kit/error_response.ts";
+import { requestPath } from "../../kit/http_request.ts";
 import { closeQuietly, LocalSocket } from "../../kit/local_socket.ts";
 import type { Log } from "../../kit/log.ts";
-import { requestPath } from "../../kit/http_request.ts";
 import { ForwardedRequests } from "./forwarded_requests.ts";
 import { notLeaderResponse, withTsHeader } from "./internal_headers.ts";
 import type { LeaderParts } from "./leader_parts.ts";
 import { LeaderProxy } from "./leader_proxy.ts";
-import { ClientRequestLimit, isForLeader } from "./leader_requests.ts";
 import { type LinkListener, listenForServers } from "./link_listener.ts";
+
+/** Below `/api/admin/`: reports about the server itself. */
+const OWN_REPORTS = new Set(["cluster", "logs", "replication"]);
+
+/** Below `/api/admin/`, for any method: operations on this process or its database. */
+const OWN_OPERATIONS = new Set(["restore", "export"]);
+
+export interface RequestTarget {
+  readonly method: string;
+  /** Normalized. */
+  readonly path: string;
+}
+
+/** Whether a request (no function call) may write or needs the leader's state. `isRoute`: the app has a route for it. */
+export function isForLeader({ method, path }: RequestTarget, isRoute: () => boolean): boolean {
+  // All servers answer CORS preflight requests alike.
+  if (method === "OPTIONS") return false;
+  if (!isBelow(path, "/api")) {
+    return !isBelow(path, "/_") && path !== "/metrics" && isRoute();
+  }
+  const [, , part = "", first = ""] = path.split("/", 4);
+  const isRead = method === "GET" || method === "HEAD";
+  switch (part) {
+    case "auth":
+      return true;
+    case "storage":
+      // Resumable uploads are stored on the server that accepts them.
+      return !isRead || first === "resumable";
+    case "admin":
+      return !OWN_OPERATIONS.has(first) && (!isRead || !OWN_REPORTS.has(first));
+    default:
+      return false;
+  }
+}
+
+function isBelow(pathname: string, folder: string): boolean {
+  return pathname === folder || pathname.startsWith(`${folder}/`);
+}
+
+/** Limits the concurrent requests of each client to the leader, so that none uses most of the connections. */
+export class ClientRequestLimit {
+  readonly #requests = new Map<string, number>();
+
+  /** Counts a request until the promise settles. Returns `false` if the client has reached the limit. */
+  take(client: string, until: Promise<unknown>): boolean {
+    const before = this.#requests.get(client) ?? 0;
+    if (before >= linkLimits.tunnelsOfClientMax) return false;
+    this.#requests.set(client, before + 1);
+    const over = () => {
+      const left = (this.#requests.get(client) ?? 1) - 1;
+      if (left === 0) this.#requests.delete(client);
+      else this.#requests.set(client, left);
+    };
+    until.then(over, over);
+    return true;
+  }
+}
 
 export interface ClusterLinksOptions {
   readonly cluster: PostgresCluster;

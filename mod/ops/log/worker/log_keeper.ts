@@ -1,32 +1,56 @@
 /** The log worker's core: stores, queries and selects runs; replaces an unusable log, and drops runs while it has none. */
 import { basename, dirname } from "node:path";
 import { logLimits } from "../../limits.ts";
-import { runEvent } from "../stream/events.ts";
 import type { RunFilter } from "../run_filter.ts";
 import { loggedRun, type RunRecord } from "../run_record.ts";
 import { convertLog } from "../store/convert_log.ts";
 import { histogramOf } from "../store/histogram.ts";
-import {
-  checkpointLog,
-  isBadFile,
-  isDiskError,
-  messageOf,
-  OLD_FORMAT_VERSION,
-  otherLogFormat,
-  OtherLogFormatError,
-} from "../store/log_database.ts";
+import { checkpointLog, isBadFile, isDiskError, messageOf, OLD_FORMAT_VERSION, otherLogFormat, OtherLogFormatError } from "../store/log_database.ts";
 import { LogStore, type Retention, type SavedFigures } from "../store/log_store.ts";
 import { searchRuns } from "../store/search.ts";
-import type {
-  BacklogAnswer,
-  BacklogQuestion,
-  FromLogWorker,
-  LogMethods,
-  PageAnswer,
-  PageQuestion,
-} from "./messages.ts";
-import { exists, quarantine, removeQuarantined } from "./quarantine.ts";
+import { runEvent } from "../stream/events.ts";
+import type { BacklogAnswer, BacklogQuestion, FromLogWorker, LogMethods, PageAnswer, PageQuestion } from "./messages.ts";
 import { Tails } from "./tails.ts";
+
+/** Files of a SQLite database, including the write-ahead log. */
+const FILES = ["", "-wal", "-shm"];
+
+/** Quarantines a log, replacing an earlier one. Returns its new path. */
+function quarantine(path: string, now: number): string {
+  const target = quarantinePath(path);
+  if (!exists(path)) return target;
+  for (const end of FILES) {
+    if (exists(path + end)) Deno.renameSync(path + end, target + end);
+    else if (exists(target + end)) Deno.removeSync(target + end);
+  }
+  // Its retention time starts now.
+  Deno.utimeSync(target, now / 1_000, now / 1_000);
+  return target;
+}
+
+function removeQuarantined(path: string, before: number): void {
+  const target = quarantinePath(path);
+  try {
+    const { isFile, mtime } = Deno.lstatSync(target);
+    if (!isFile || mtime === null || mtime.getTime() >= before) return;
+    for (const end of FILES.toReversed()) if (exists(target + end)) Deno.removeSync(target + end);
+  } catch {
+    // Usually there is none; failures are ignored.
+  }
+}
+
+function exists(path: string): boolean {
+  try {
+    Deno.lstatSync(path);
+    return true;
+  } catch (error) {
+    return !(error instanceof Deno.errors.NotFound);
+  }
+}
+
+function quarantinePath(path: string): string {
+  return `${path}.unusable`;
+}
 
 export interface LogKeeperOptions {
   readonly path: string;
