@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { linkLimits } from "../../mod/cluster/limits.ts";
 import { relay } from "../../mod/cluster/relay.ts";
-import { ClientRequestLimit, isForLeader } from "../../mod/server/forwarding/leader_requests.ts";
+import { ClientRequestLimit, isForLeader } from "../../mod/server/forwarding/cluster_links.ts";
 
 async function pair(): Promise<readonly [Deno.Conn, Deno.Conn]> {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });

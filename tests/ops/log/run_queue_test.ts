@@ -1,7 +1,7 @@
 /** The queue of runs for the log worker. */
 import assert from "node:assert/strict";
 import { logLimits } from "../../../mod/ops/limits.ts";
-import { RunQueue } from "../../../mod/ops/log/run_queue.ts";
+import { RunQueue } from "../../../mod/ops/log/execution_log.ts";
 import type { RunRecord } from "../../../mod/ops/log/run_record.ts";
 
 const run = (at: number): RunRecord => [at, "f", 0, null, 0, 0, at, null, 0, 0, 0, 0, 0, 0, null, []];

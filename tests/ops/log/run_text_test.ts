@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { functionLimits } from "../../../mod/limits.ts";
 import { logLimits } from "../../../mod/ops/limits.ts";
-import { keptLines, keptPath, levelOf, runError } from "../../../mod/ops/log/run_text.ts";
+import { keptLines, keptPath, levelOf, runError } from "../../../mod/ops/log/execution_log.ts";
 
 Deno.test("[EL12] lines are kept up to the limit, and a line says how many were truncated", () => {
   const line = `[INFO] ${"x".repeat(993)}`;

@@ -5,7 +5,15 @@ import { removeIfThere, statIfThere } from "../../../kit/durable_files.ts";
 import { opsLimits } from "../../limits.ts";
 import { BrokenMarkerError, readMarker, removeMarker, type RestoreMarker } from "./marker.ts";
 import { RestoreError } from "./restore_error.ts";
-import { acquireStagingLock, KEPT_PREFIX, MARKER_FILE, nameOfPart, removeLeftovers, removeStagedFolderIfEmpty, stagedFolder } from "./restore_layout.ts";
+import {
+  acquireStagingLock,
+  KEPT_PREFIX,
+  MARKER_FILE,
+  nameOfPart,
+  removeLeftovers,
+  removeStagedFolderIfEmpty,
+  stagedFolder,
+} from "./restore_layout.ts";
 import { type BeforeStep, swapBack } from "./swap.ts";
 
 /** Cancels it if evidently nothing was moved. Otherwise throws a `RestoreError` with instructions. */

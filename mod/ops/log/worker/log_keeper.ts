@@ -5,11 +5,26 @@ import type { RunFilter } from "../run_filter.ts";
 import { loggedRun, type RunRecord } from "../run_record.ts";
 import { convertLog } from "../store/convert_log.ts";
 import { histogramOf } from "../store/histogram.ts";
-import { checkpointLog, isBadFile, isDiskError, messageOf, OLD_FORMAT_VERSION, otherLogFormat, OtherLogFormatError } from "../store/log_database.ts";
+import {
+  checkpointLog,
+  isBadFile,
+  isDiskError,
+  messageOf,
+  OLD_FORMAT_VERSION,
+  otherLogFormat,
+  OtherLogFormatError,
+} from "../store/log_database.ts";
 import { LogStore, type Retention, type SavedFigures } from "../store/log_store.ts";
 import { searchRuns } from "../store/search.ts";
 import { runEvent } from "../stream/events.ts";
-import type { BacklogAnswer, BacklogQuestion, FromLogWorker, LogMethods, PageAnswer, PageQuestion } from "./messages.ts";
+import type {
+  BacklogAnswer,
+  BacklogQuestion,
+  FromLogWorker,
+  LogMethods,
+  PageAnswer,
+  PageQuestion,
+} from "./messages.ts";
 import { Tails } from "./tails.ts";
 
 /** Files of a SQLite database, including the write-ahead log. */
