@@ -31,8 +31,8 @@ export const versionLimits = {
 export const isolateLimits = {
   /** Old generation of an isolate's V8 heap. New objects add up to three semi-spaces. */
   heapMiB: 512,
-  /** Maximum V8 semi-space of a writer. Data of a batch lives until its commit, and would be copied more often in V8's 32 MiB. */
-  writerSemiSpaceMiB: 64,
+  /** Maximum V8 semi-space of a writer. Data of a batch lives until its commit. */
+  writerSemiSpaceMiB: 16,
   /** Private writable memory of an isolate, including the heap, above the runtime's own. */
   dataMiB: 1536,
   /** How often memory is checked where the kernel does not limit it. */
