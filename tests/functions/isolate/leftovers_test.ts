@@ -58,7 +58,11 @@ Deno.test("[FA15] what a call leaves behind is undone, or ends its isolate and n
     await t.step(`work that continues after the answer of a ${role}`, async () => {
       it.logged.length = 0;
       assert.equal(await run(), "answered");
-      await until(() => it.logged.some((text) => text.includes("left work behind")));
+      await until(() => it.logged.some((text) => text.includes("left work behind")), {
+        // Runners have a low priority.
+        timeoutMs: 300_000,
+        what: () => it.logged.join("\n"),
+      });
       assert.equal(await it.query("a:one"), 1);
       assert.equal(await it.mutate("a:fails"), "internal: bad luck");
       assert.equal(await it.act("a:waited"), "waited");

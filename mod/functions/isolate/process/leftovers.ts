@@ -10,12 +10,17 @@ const QUIET_MS = 20;
  * processor time beside busy processes.
  */
 const QUIET_LOOKS_MAX = 2;
+/** A check that is later than this shows that the isolate waits for a processor, so it may have work all the same. */
+const LATE_MS = 25;
+/** Processor time between two checks that is not counted: the check itself uses some. */
+const NOISE_MS = 2;
 /** Allowed processor time without a call. Garbage collection uses some. */
 const LEFT_MS_MAX = 400;
 
 const exit: (code: number) => never = Deno.exit;
 const { error: printError } = console;
 const later = setTimeout;
+const now = performance.now.bind(performance);
 const { unrefTimer, cpuUsage } = Deno as typeof Deno & {
   readonly cpuUsage: () => { readonly user: number; readonly system: number };
 };
@@ -30,6 +35,8 @@ export class Leftovers {
   #watching = false;
   /** Quiet checks in a row. */
   #quietLooks = 0;
+  /** Time of the next check. */
+  #dueAt = 0;
   /** Whether a call ended since the last check, which then starts over. */
   #ended = false;
 
@@ -60,19 +67,22 @@ export class Leftovers {
       printError("error: an import of a call left the isolate unable to load anything new");
       exit(1);
     }
-    this.#left += since;
+    if (since > NOISE_MS) this.#left += since;
     if (this.#left > LEFT_MS_MAX) {
       printError("error: a call left work behind that still runs after its answer");
       exit(1);
     }
-    this.#quietLooks = since > QUIET_MS ? 0 : this.#quietLooks + 1;
+    if (since > QUIET_MS) this.#quietLooks = 0;
+    else if (now() - this.#dueAt < LATE_MS) this.#quietLooks++;
     if (this.#quietLooks <= QUIET_LOOKS_MAX) this.#lookLater();
   }
 
   #lookLater(): void {
     this.#watching = true;
     // Unreferenced, so that an idle event loop is still detected.
-    unrefTimer(later(() => this.#look(), LOOK_MS * 2 ** this.#quietLooks));
+    const ms = LOOK_MS * 2 ** this.#quietLooks;
+    this.#dueAt = now() + ms;
+    unrefTimer(later(() => this.#look(), ms));
   }
 }
 
