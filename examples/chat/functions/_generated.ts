@@ -9,7 +9,6 @@ import {
   type TableNames,
 } from "syncline/server";
 
-/** Modules by path. */
 export interface Modules {
   auth: typeof import("./auth.ts");
   channels: typeof import("./channels.ts");
@@ -23,7 +22,6 @@ export const { api, internal } = createApi<Modules>();
 
 type Model = AppDataModel<typeof import("./schema.ts")>;
 
-/** A document of a table. */
 export type Doc<Table extends TableNames<Readable<Model>>> = DocumentOf<Readable<Model>, Table>;
 
 /** The `ctx` of queries. That of mutations is one too. */
