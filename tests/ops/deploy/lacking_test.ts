@@ -14,14 +14,14 @@ const richer = appWith({
     ),
   "functions/notes.ts": (text) =>
     text + `
-    export const order = mutation({ args: { body: z.string() }, handler: async (ctx, args) => {
+    export const order = untypedMutation({ args: { body: z.string() }, handler: async (ctx, args) => {
       await ctx.db.insert("orders", args);
       await ctx.scheduler.runAfter(3_600_000, "notes:remind", {});
       await ctx.scheduler.runAfter(3_600_000, "notes:ship", {});
       await ctx.scheduler.runAfter(3_600_000, "notes:add", { body: "later" });
     } });
-    export const remind = mutation({ handler: () => null });
-    export const ship = action({ handler: () => null });`,
+    export const remind = untypedMutation({ handler: () => null });
+    export const ship = untypedAction({ handler: () => null });`,
   "functions/crons.ts": () => `
     import { cronJobs } from "syncline/server";
     const crons = cronJobs();
