@@ -145,14 +145,17 @@ export class ExternalTokens {
     if (this.#refusals.has(key)) return null;
     const known = await this.#identities.find(key);
     if (known !== null) return known.userId;
+    // Refused during the lookup.
+    if (this.#refusals.has(key)) return null;
     let admission = this.#admissions.get(key);
     if (admission === undefined) {
-      admission = this.#admit(subject, { issuer, token }).finally(() => this.#admissions.delete(key));
+      admission = this.#admit(subject, { issuer, token }).then((isAdmitted) => {
+        if (!isAdmitted) this.#refusals.set(key, true);
+        return isAdmitted;
+      }).finally(() => this.#admissions.delete(key));
       this.#admissions.set(key, admission);
     }
-    if (await admission) return (await this.#identities.find(key))?.userId ?? null;
-    this.#refusals.set(key, true);
-    return null;
+    return await admission ? (await this.#identities.find(key))?.userId ?? null : null;
   }
 
   /** Creates the subject's user. Resolves to whether it was admitted. */

@@ -258,6 +258,43 @@ Deno.test("XI9 keys older than a day are not used, however long their issuer tak
   await assert.rejects(setup.verify(await signed(setup.claims(), keys.rsa)), { code: "unavailable" });
 });
 
+Deno.test("XI10 a subject that is refused during the lookup of another of its tokens causes no second mutation", async () => {
+  let asked = 0;
+  const hook = createFunctions({ tables: {} }).internalMutation({
+    args: authEventArgs,
+    handler: () => {
+      asked++;
+      throw new UserError("not_invited", "Ask for an invitation");
+    },
+  });
+  await using setup = await setUp({ app: { tables: {}, functions: { "auth:onUserCreated": hook } } });
+  const tokens = await Promise.all([1, 2].map(() => signed(setup.claims({ sub: "mallory" }), keys.ed)));
+  const { port } = setup.accounts;
+  /** Holds the next call of a kind. Returns what resolves when there is one, and what lets it continue. */
+  const hold = (kind: "mutate" | "query") => {
+    const [begun, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const run = port[kind].bind(port) as (call: unknown) => Promise<never>;
+    port[kind] = async (call: unknown) => {
+      const answer = await run(call);
+      begun.resolve();
+      await held.promise;
+      return answer;
+    };
+    return { begun: begun.promise, release: () => held.resolve() };
+  };
+  const mutation = hold("mutate");
+  const first = setup.verify(tokens[0] ?? "");
+  await mutation.begun;
+  const lookup = hold("query");
+  const second = setup.verify(tokens[1] ?? "");
+  await lookup.begun;
+  mutation.release();
+  assert.equal((await first).ok, false);
+  lookup.release();
+  assert.equal((await second).ok, false);
+  assert.equal(asked, 1);
+});
+
 Deno.test("XI10 a subject that the app refuses causes one mutation in ten seconds, and is accepted once it has a user", async () => {
   let asked = 0;
   let refuses = true;

@@ -28,14 +28,14 @@ Deno.test("listeners hear of commits, then of groups, and at the ts they are of;
   it.gap(5);
   await waiting;
   assert.deepEqual(noted, [
-    "told 1",
+    "reported 1",
     "commits 1 at 2",
     "group at 2",
-    "told 2",
+    "reported 2",
     "group at 3",
-    "told 3",
+    "reported 3",
     "reload at 5",
-    "told 5",
+    "reported 5",
     "waited for 2",
   ]);
   await it.published(5);
