@@ -54,7 +54,6 @@ export class IdleCollection {
 }
 
 /**
-/**
  * Collects garbage of this thread while the process is idle. Call it before app code is loaded, which may not use timers.
  * `hidden` keeps V8's collector from app code, in a process with a single thread. `onCollected` is called after a collection.
  */

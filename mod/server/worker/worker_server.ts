@@ -24,7 +24,7 @@ export async function runWorker(
   const portOpen = Promise.withResolvers<void>();
   const stopping = new AbortController();
   using port: Port = new Port({
-    config: { host, port: boot.port, workers: 1 },
+    config: { host, port: boot.port },
     native,
     respond: (request, info) => requests.respond(request, info),
     log,

@@ -176,7 +176,7 @@ export class ClusterSetup implements Setup {
   private constructor(postgres: TestPostgres, rig: ProcessRig) {
     this.#postgres = postgres;
     this.#rig = rig;
-    this.machines = rig.servers.map(({ name, ways }) => ({ name, port: ways.clients.port }));
+    this.machines = rig.servers.map(({ name, gates }) => ({ name, port: gates.clients.port }));
   }
 
   static async start(): Promise<ClusterSetup> {
@@ -194,7 +194,7 @@ export class ClusterSetup implements Setup {
     const leader = await found(() => rig.leader(), { what: "a server leads", timeoutMs: SERVE_MS });
     const others = rig.servers.filter((server) => server !== leader);
     const follower = others[pick(others.length)] ?? leader;
-    if (fault === "cut") rig.servers[pick(rig.servers.length)]?.ways.clients.breakOff();
+    if (fault === "cut") rig.servers[pick(rig.servers.length)]?.gates.clients.breakOff();
     else if (fault === "freeze-follower") {
       follower.freeze();
       await pause(pick(FREEZE_MS_MAX));
