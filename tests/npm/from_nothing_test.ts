@@ -71,6 +71,7 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
     "NP3 `npm run dev` serves page, functions and dashboard at one address, without a network",
     async () => {
       const begun = performance.now();
+      await Deno.writeTextFile(machine.at("my-app/.env"), "GREETING=hello from a file\n");
       await using dev = machine.start("npm run dev -- --port 0", { at: "my-app", env: NO_NETWORK });
       const [, url = ""] = await dev.line(/app +(http:\/\/127\.0\.0\.1:\d+)\//);
       figures.push(`npm run dev, the first time: ${seconds(performance.now() - begun)}`);
@@ -82,6 +83,7 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
       assert.match(await textOf(`${url}/_/docs/quickstart`), /<h1 id="quickstart">/);
       await twoClients(machine, url);
       await edits(machine, dev, url);
+      await readsEnvironment(machine, url);
       await dev.interrupt();
       assert.ok(dev.output.some((line) => line.includes("Stopping")));
       await assert.rejects(fetch(`${url}/api/health`));
@@ -362,9 +364,23 @@ async function edits(machine: NodeMachine, dev: Running, url: string): Promise<v
   await dev.line(/No type errors left/);
 }
 
+/** Actions see the variables of `.env`. */
+async function readsEnvironment(machine: NodeMachine, url: string): Promise<void> {
+  const file = machine.at("my-app/functions/greeting.ts");
+  await Deno.writeTextFile(
+    file,
+    'import { untypedAction } from "syncline/server";\nexport const get = untypedAction((ctx) => ctx.env["GREETING"] ?? null);\n',
+  );
+  await until(async () =>
+    (await call(url, { path: "greeting:get", kind: "action" })).value === "hello from a file"
+  );
+  await Deno.remove(file);
+  await until(async () => (await call(url, { path: "greeting:get", kind: "action" })).value === undefined);
+}
+
 async function call(
   url: string,
-  { path, kind = "query" }: { readonly path: string; readonly kind?: "query" | "mutation" },
+  { path, kind = "query" }: { readonly path: string; readonly kind?: "query" | "mutation" | "action" },
 ): Promise<{ readonly logLines?: readonly string[]; readonly value?: unknown }> {
   const response = await fetch(`${url}/api/${kind}`, {
     method: "POST",

@@ -1,5 +1,6 @@
 /** `syncline dev`: the server with reloading, the type checker and Vite behind it, on one origin. All stop together. */
 import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { PlainError } from "./plain_error.ts";
@@ -23,7 +24,11 @@ export async function dev(args: readonly string[]): Promise<number> {
   const runtime = openRuntime();
   const wantsVite = !given(args, "--static") && usesVite(root);
   await using vite = wantsVite ? await openViteServer(root) : null;
-  const flags = ["--dev", "--skip-type-check", ...frontend({ root, vite: vite?.url ?? null, args })];
+  const flags = [
+    ...["--dev", "--skip-type-check"],
+    ...environment(root, args),
+    ...frontend({ root, vite: vite?.url ?? null, args }),
+  ];
   await using server = startServer(runtime, { root, args: ["serve", ...flags, ...args] });
   // Runs in parallel to the server process.
   const broken = vite?.start().then(() => new Promise<never>(() => {}));
@@ -77,6 +82,12 @@ function given(args: readonly string[], flag: string): boolean {
 function usesVite(root: string): boolean {
   const { dependencies, devDependencies } = readManifest(root);
   return "vite" in { ...dependencies, ...devDependencies };
+}
+
+/** The variables of `ctx.env`: those in `.env`, unless another file is named. */
+function environment(root: string, args: readonly string[]): string[] {
+  const isNamed = given(args, "--env-file") || process.env["SYNCLINE_ENV_FILE"] !== undefined;
+  return !isNamed && existsSync(join(root, ".env")) ? ["--env-file", ".env"] : [];
 }
 
 /** The source of the frontend: Vite, or a folder of static files. */

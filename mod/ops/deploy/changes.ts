@@ -94,8 +94,10 @@ export function mismatchText({ schema: { misfits } }: DeployChanges): string {
     `${documents} document${documents === 1 ? "" : "s"} of "${table}"` +
     (example === undefined ? "" : ` (such as ${example.id}: ${example.reason})`)
   );
+  const table = misfits[0]?.table ?? "";
   return `The schema does not match ${
     tables.join(", ")
-  }. Nothing has changed: let the schema take both forms, deploy, ` +
-    "migrate the documents with syncline migrate, then deploy the strict schema";
+  }. Nothing has changed. Deploy a schema that accepts both ` +
+    "forms, such as with .optional(). To make it strict later, write an internal mutation that changes one document, " +
+    `run "npx syncline migrate <module:mutation> --table ${table}" on the server, and deploy again`;
 }
