@@ -144,7 +144,7 @@ export interface FunctionHost {
   /**
    * Runs queries at one snapshot, distributed over the free readers. `onAnswer` is called once per query, in any order. If a
    * reader dies, its queries run again at a newer snapshot. Answers newer than {@linkcode ts} are held back until listeners
-   * have processed those commits.
+   * have processed those commits, or for at most 10 s.
    */
   startQueryBatch(
     queries: readonly FunctionCall[],
@@ -155,8 +155,8 @@ export interface FunctionHost {
   /** Runs an action. Never rejects. */
   act(call: FunctionCall): Promise<Outcome>;
 
-  /** Registers a listener for groups of commits, in ts order before their mutations resolve. `passes` skips groups. */
-  onCommits(listener: (entries: readonly CommitEntry[]) => void, passes?: SkipGroup): void;
+  /** Registers a listener for groups of commits, in ts order before their mutations resolve. `skip` skips groups. */
+  onCommits(listener: (entries: readonly CommitEntry[]) => void, skip?: SkipGroup): void;
 
   /** Registers a listener, called after new code was loaded: every query has to run again. */
   onReload(listener: () => void): void;

@@ -171,7 +171,7 @@ async function connect(
   await startFeatures(context, parts);
   const { accounts, logs, steering, sync: { hub, calls } } = parts;
   const { actions, ctxActions } = features;
-  host.serveActions({ actions, ctxActions, door: steering.doorOf(accounts.authenticator) });
+  host.serveActions({ actions, ctxActions, access: steering.doorOf(accounts.authenticator) });
   const follows = isFollower(config);
   const [setupLink] = await Promise.all([follows ? null : accounts.setupLink(), steering.load()]);
   await features.start();

@@ -21,7 +21,7 @@ export async function startOfflineHost(
     return await IsolateHost.start({
       dataDir,
       code: { functionsDir },
-      passing: true,
+      temporary: true,
       env: {},
       ...(tableNumbers && { tableNumbers: Object.fromEntries(tableNumbers) }),
       entry: isolateEntry,

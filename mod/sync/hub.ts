@@ -1,7 +1,8 @@
 /**
  * The sync hub: all sockets and shared queries of the server. Commits invalidate queries, refresh batches run them again, and
- * sockets advance to the new results (ARCHITECTURE.md, "Path of a Transition"). Changes within one event loop tick are
- * handled together at its end.
+ * sockets advance to the new results (ARCHITECTURE.md, "Path of a Transition"). The server passes it sockets (`accept`) and
+ * one-shot queries (`query`), and the function host reports commits. Changes of one task are handled together in a microtask.
+ * Sockets with mutations in flight advance in a later task. The number of sockets and their buffers are bounded.
  */
 import { setImmediate } from "node:timers";
 import type { FunctionCall, FunctionHost } from "../functions/host_port.ts";
@@ -33,7 +34,7 @@ export interface HubOptions {
   readonly authenticator: Authenticator;
   /** Sends full error texts and log lines to clients. */
   readonly dev: boolean;
-  /** The newest ts answered by the committing process, if that is another one. It may not have arrived here yet. */
+  /** The newest ts that the committing process has included in an answer, if that is another process. It may not be known here yet. */
   readonly newest?: NewestCommit;
   readonly clock?: Clock;
   /** Called with the function path when a result is served from cache. Optional. */
@@ -77,10 +78,11 @@ export class Hub {
   #abortedCount = 0;
   #abortLoggedAt = -Infinity;
   /** Sockets accepted since the start. */
-  #socketCount = 0;
+  #acceptedCount = 0;
   /** Transitions sent to all sockets. Never decreases. */
   #transitionCount = 0;
-  readonly #touched = new Set<SyncConnection>();
+  /** Sockets to advance at the next flush. */
+  readonly #toAdvance = new Set<SyncConnection>();
   readonly #slow = new Set<SyncConnection>();
   /** Sockets that lag behind the newest commit because results are missing, by the time they fell behind. */
   readonly #behind = new Map<SyncConnection, number>();
@@ -93,9 +95,9 @@ export class Hub {
   #ticking: Timer | null = null;
   #polling: Timer | null = null;
   readonly #later: (run: () => void) => void;
-  #flushing = false;
+  #flushScheduled = false;
   /** Whether a flush of the sockets with mutations in flight is scheduled. */
-  #flushingLater = false;
+  #lateFlushScheduled = false;
   #shutDown = false;
   #onAllClosed: (() => void) | null = null;
 
@@ -145,7 +147,7 @@ export class Hub {
       clock,
       dev,
       needsAdvance: (connection) => {
-        this.#touched.add(connection);
+        this.#toAdvance.add(connection);
         this.#schedule();
       },
       slow: (connection) => this.#pollUntilDrained(connection),
@@ -177,15 +179,15 @@ export class Hub {
     };
     host.onCommits((entries) => {
       this.#shared.commits(entries);
-      this.#touchAwaitingTs();
+      this.#advanceAwaitingTs();
     }, (group) => {
-      const skipped = this.#shared.canSkip(group);
-      if (skipped) this.#touchAwaitingTs();
+      const skipped = this.#shared.skipIfUnaffected(group);
+      if (skipped) this.#advanceAwaitingTs();
       return skipped;
     });
     host.onReload(() => {
       this.#shared.reload();
-      this.#touchAwaitingTs();
+      this.#advanceAwaitingTs();
     });
     host.readers.onFree(() => this.#schedule());
     authenticator.onSessionEnd((ended) => this.#sessionEnded(ended));
@@ -196,6 +198,7 @@ export class Hub {
     return this.#shared.ts;
   }
 
+  /** Sockets open now, without those being closed. */
   get socketCount(): number {
     return this.#connections.size;
   }
@@ -219,9 +222,9 @@ export class Hub {
     return this.#transitionCount;
   }
 
-  /** Whether there is work that does not depend on an external event. */
+  /** Whether work is pending. Includes sockets whose client reads slowly. */
   get busy(): boolean {
-    return this.#flushing || this.#touched.size > 0 || this.#slow.size > 0 || this.#shared.busy;
+    return this.#flushScheduled || this.#toAdvance.size > 0 || this.#slow.size > 0 || this.#shared.busy;
   }
 
   /** Throws if the state is inconsistent. For tests. */
@@ -261,7 +264,7 @@ export class Hub {
       return null;
     }
     const connection = new SyncConnection(this.#outbound.open(channel), this.#port, {
-      guest: guestCaller(address, ++this.#socketCount),
+      guest: guestCaller(address, ++this.#acceptedCount),
       ts: Math.max(this.#shared.ts, this.#newest?.ts ?? 0),
     });
     this.#connections.add(connection);
@@ -311,29 +314,29 @@ export class Hub {
     });
   }
 
-  /** Batches everything that happens in this tick. */
+  /** Schedules one flush for all changes of this task. */
   #schedule(): void {
-    if (this.#flushing) return;
-    this.#flushing = true;
+    if (this.#flushScheduled) return;
+    this.#flushScheduled = true;
     queueMicrotask(() => this.#flush());
   }
 
   /** Sockets with mutations in flight advance later: clients expect the response before the Transition with its writes. */
   #flush(): void {
-    this.#flushing = false;
-    this.#advanceTouched(({ mutationsInFlight }) => mutationsInFlight === 0);
-    if (this.#touched.size === 0 || this.#flushingLater) return;
-    this.#flushingLater = true;
+    this.#flushScheduled = false;
+    this.#advanceSockets(({ mutationsInFlight }) => mutationsInFlight === 0);
+    if (this.#toAdvance.size === 0 || this.#lateFlushScheduled) return;
+    this.#lateFlushScheduled = true;
     this.#later(() => {
-      this.#flushingLater = false;
-      this.#advanceTouched(() => true);
+      this.#lateFlushScheduled = false;
+      this.#advanceSockets(() => true);
     });
   }
 
-  #advanceTouched(isDue: (connection: SyncConnection) => boolean): void {
-    for (const connection of this.#touched) {
+  #advanceSockets(isDue: (connection: SyncConnection) => boolean): void {
+    for (const connection of this.#toAdvance) {
       if (!isDue(connection)) continue;
-      this.#touched.delete(connection);
+      this.#toAdvance.delete(connection);
       connection.advance();
       this.#trackBehind(connection);
       this.#trackAwaitedTs(connection);
@@ -347,7 +350,7 @@ export class Hub {
     if (!this.#connections.has(connection) || (reach !== null && reach >= this.#shared.ts)) {
       this.#behind.delete(connection);
     } else if (!this.#behind.has(connection) || (reach !== null && reach > connection.lastReachableTs)) {
-      // It made progress: it now lags since this moment, at the end of the list.
+      // Progress was made: it counts as behind from now, at the end of the map.
       this.#behind.delete(connection);
       this.#behind.set(connection, this.#clock.now());
     }
@@ -364,9 +367,9 @@ export class Hub {
   }
 
   /** Advances sockets that wait for a ts that has now been reached. */
-  #touchAwaitingTs(): void {
+  #advanceAwaitingTs(): void {
     for (const connection of this.#awaitingTs.keys()) {
-      if ((connection.state.awaitedTs ?? 0) <= this.#shared.ts) connection.touch();
+      if ((connection.state.awaitedTs ?? 0) <= this.#shared.ts) connection.needsAdvance();
     }
   }
 
@@ -416,7 +419,7 @@ export class Hub {
       connection.checkDeadlines(now);
       if (connection.slow) continue;
       this.#slow.delete(connection);
-      connection.touch();
+      connection.needsAdvance();
     }
     if (this.#slow.size === 0) {
       this.#polling?.cancel();
@@ -447,7 +450,7 @@ export class Hub {
 
   #remove(connection: SyncConnection): void {
     this.#connections.delete(connection);
-    this.#touched.delete(connection);
+    this.#toAdvance.delete(connection);
     this.#slow.delete(connection);
     this.#behind.delete(connection);
     this.#awaitingTs.delete(connection);

@@ -1,4 +1,8 @@
-/** The isolates of a server: one writer, readers and action runners. Implements `FunctionHost`. */
+/**
+ * The child processes ("isolates") of a server: readers, action runners and, unless another process commits, one writer.
+ * Implements `FunctionHost` for the sync hub and HTTP calls. Calls wait until the host has begun. Failures are outcomes, not
+ * rejections. Commits are published in ts order, before the answers of their mutations. Disposal ends every isolate.
+ */
 import type { CommitEntry } from "../../engine/types.ts";
 import { isolateLimits } from "../limits.ts";
 import type {
@@ -93,9 +97,9 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       routes: () => served.routes,
       run: (call, exchange) => runners.act(call, exchange),
     });
-    const together = { starter, readers, runners, served, commits, code, log };
-    const swaps = this.swaps = new CodeSwaps({ ...together, writer });
-    this.rows = writer instanceof FollowingWriter ? new FollowedRows({ ...together, writer, swaps }) : null;
+    const shared = { starter, readers, runners, served, commits, code, log };
+    const swaps = this.swaps = new CodeSwaps({ ...shared, writer });
+    this.rows = writer instanceof FollowingWriter ? new FollowedRows({ ...shared, writer, swaps }) : null;
   }
 
   /** Opens and begins. Throws like {@linkcode begin}. */
@@ -129,7 +133,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     const { code, commitSource } = this.#parts;
     // The leader determines the served version.
     if (code !== undefined && commitSource?.from === "leader") await this.code.hold(code.version);
-    else if (code !== undefined && !code.passing) await this.code.serve(code.version);
+    else if (code !== undefined && !code.temporary) await this.code.serve(code.version);
   }
 
   /** ts of the newest commit. Advanced with each group before listeners are called. */
@@ -191,19 +195,19 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   ): QueryBatchRun {
     const isRefused = queries.map((query) => this.#reports.isRefused(query));
     const allowed = [...queries.keys()].filter((index) => isRefused[index] !== true);
-    const wave = this.#readers.startBatch(allowed.flatMap((index) => queries[index] ?? []), (at, answer) => {
+    const run = this.#readers.startBatch(allowed.flatMap((index) => queries[index] ?? []), (at, answer) => {
       const index = allowed[at] ?? 0;
       const query = queries[index];
       if (query !== undefined) this.#reports.queryEnded(query, answer);
       onAnswer(index, answer);
     }, options);
-    if (allowed.length === queries.length) return wave;
+    if (allowed.length === queries.length) return run;
     const refused = Promise.resolve().then(() => {
       for (const [index, query] of queries.entries()) {
         if (isRefused[index] === true) onAnswer(index, refusedAnswer(query, this.ts));
       }
     });
-    return { pinned: wave.pinned, done: Promise.all([wave.done, refused]).then(() => {}) };
+    return { pinned: run.pinned, done: Promise.all([run.done, refused]).then(() => {}) };
   }
 
   isBlocked(udfPath: string, caller: Caller): boolean {
@@ -230,8 +234,8 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     await this.#runners.endApart();
   }
 
-  onCommits(listener: (entries: readonly CommitEntry[]) => void, passes?: SkipGroup): void {
-    this.commits.onCommits(listener, passes);
+  onCommits(listener: (entries: readonly CommitEntry[]) => void, skip?: SkipGroup): void {
+    this.commits.onCommits(listener, skip);
   }
 
   onReload(listener: () => void): void {
@@ -247,13 +251,13 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     this.#serveQuery = run;
   }
 
-  /** Sets the actions that main runs: those that precede the app's functions, and those behind `ctx` of actions. */
+  /** Sets the actions that main runs: those that take precedence over the app's functions, and those behind `ctx` of actions. */
   serveActions(
-    { actions, ctxActions, door }:
+    { actions, ctxActions, access }:
       & Readonly<Record<"actions" | "ctxActions", ReadonlyMap<string, MainAction>>>
-      & { readonly door?: ActionAccess | null },
+      & { readonly access?: ActionAccess | null },
   ): void {
-    this.code.mainActions = new MainActions(actions, door);
+    this.code.mainActions = new MainActions(actions, access);
     this.#ctxActions = new MainActions(ctxActions);
   }
 
@@ -303,7 +307,7 @@ function writerOf(parts: HostParts, commits: CommitPublisher): MutationWriter {
   return new Writer({
     ...{ starter, clock, log, batchPrefix, onGap },
     timeoutMs: timeouts.mutationMs,
-    storesMs: source.rows?.waitMs ?? 0,
+    logAppendMs: source.rows?.waitMs ?? 0,
     ...(awake && { awake }),
     ...(observer && { observer }),
     onGroup: (entries, ts) => commits.group(entries, ts),

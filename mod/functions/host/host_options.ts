@@ -12,7 +12,7 @@ export interface IsolateHostOptions {
   /** The author's functions, or the hash of a version in the data folder. */
   readonly code: VersionSource | { readonly version: string };
   /** Whether the version is temporary: it is removed at the end unless it existed before. */
-  readonly passing?: boolean;
+  readonly temporary?: boolean;
   /** `ctx.env` of actions. */
   readonly env: Readonly<Record<string, string>>;
   /** Hosts that actions may connect to. `null` or absent for any. */

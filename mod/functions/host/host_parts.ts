@@ -41,7 +41,7 @@ export interface HostCode {
   readonly version: Version;
   /** Source of {@linkcode version} for reloading. `null` if it cannot be reloaded. */
   readonly source: VersionSource | null;
-  readonly passing?: boolean;
+  readonly temporary?: boolean;
   /** Fetches versions named by rows of other servers. Rows are ignored without it. `null` names no version. */
   readonly fetchVersion?: FetchVersion;
 }
@@ -49,7 +49,7 @@ export interface HostCode {
 /** Creates the parts of a running server. Rejects if there is no code to serve. */
 export async function openHostParts(options: IsolateHostOptions): Promise<HostParts> {
   const { commitSource, apart, observer, timeouts, memory } = options;
-  const { log, passing, fetchVersion: bring } = options;
+  const { log, temporary, fetchVersion: bring } = options;
   const dataDir = await Deno.realPath(options.dataDir);
   const versions = await VersionStore.open(dataDir);
   const source = "functionsDir" in options.code ? options.code : null;
@@ -71,7 +71,13 @@ export async function openHostParts(options: IsolateHostOptions): Promise<HostPa
     spareReader: memory?.sparing !== true,
     ...(commitSource && { commitSource }),
     ...(apart !== undefined && { apart }),
-    code: { versions, version, source, ...(passing && { passing }), ...(bring && { fetchVersion: bring }) },
+    code: {
+      versions,
+      version,
+      source,
+      ...(temporary && { temporary }),
+      ...(bring && { fetchVersion: bring }),
+    },
   };
 }
 

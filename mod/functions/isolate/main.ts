@@ -187,7 +187,7 @@ async function load(
     let ts = 0;
     let lastGroup: string | null = null;
     let reached: Reached | null = null;
-    let named = false;
+    let switchedVersion = false;
     let changed = false;
     if (database.role === "writer" && follows) {
       ts = database.writer.ts;
@@ -199,7 +199,7 @@ async function load(
       });
       await commitStaged(staged, append);
       changed = staged.row !== null;
-      named = staged.row !== null && staged.row.ts !== staged.row.tsBefore;
+      switchedVersion = staged.row !== null && staged.row.ts !== staged.row.tsBefore;
       ts = database.writer.ts;
       lastGroup = database.writer.lastGroup();
       if (append !== null) reached = reachedBy(database.writer);
@@ -225,7 +225,7 @@ async function load(
       lastGroup,
       crons,
       routes,
-      ...(named && { named }),
+      ...(switchedVersion && { switchedVersion }),
       ...(changed && { changed }),
     } as const;
     return { app, ready: reached === null ? ready : { ...ready, reached } };

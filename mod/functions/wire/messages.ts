@@ -38,7 +38,7 @@ export interface Boot {
   readonly follows?: boolean;
   /** Page cache size. */
   readonly cacheBytes?: number;
-  /** Version hash of a writer with an log of a cluster, if all servers have to serve the same version. */
+  /** Version hash of a writer with of a cluster's log, if all servers have to serve the same version. */
   readonly version?: string;
   /** For a reader that only checks the app against the data. */
   readonly check?: CheckBounds;
@@ -98,10 +98,10 @@ export type BootAnswer =
     readonly crons?: readonly WireCron[];
     /** From a writer. */
     readonly routes?: readonly WireRoute[];
-    /** History position of a following writer or an log of a cluster. */
+    /** History position of a following writer or of a cluster's log. */
     readonly reached?: Reached;
     /** From a writer whose start was a commit that switched the served version. */
-    readonly named?: boolean;
+    readonly switchedVersion?: boolean;
     /** From a writer that changed tables, indexes or the served version: readers have to reload. */
     readonly changed?: boolean;
     /** From a reader started with `check`. */

@@ -219,7 +219,7 @@ export class SharedQueries {
   }
 
   /** Skips a group of commits that affects no query. Records its ts. Returns whether it was skipped. */
-  canSkip({ ts, keySpaces }: Pick<FollowedGroup, "ts" | "keySpaces">): boolean {
+  skipIfUnaffected({ ts, keySpaces }: Pick<FollowedGroup, "ts" | "keySpaces">): boolean {
     if (this.#batches.size > 0 || this.#ahead.size > 0 || this.#index.mayTouch(keySpaces)) return false;
     this.#ts = ts;
     return true;
@@ -433,7 +433,7 @@ export class SharedQueries {
         const target = sharedFor(subscriber.identity);
         subscriber.shared = target;
         target.subscribers.add(subscriber);
-        subscriber.view.touch();
+        subscriber.view.needsAdvance();
       }
       query.subscribers.clear();
     }
@@ -495,5 +495,5 @@ function* candidatesOf({ subscribers, waiters }: SharedQuery): Generator<Pick<Ru
 }
 
 function touchSubscribers(query: SharedQuery): void {
-  for (const { view } of query.subscribers) view.touch();
+  for (const { view } of query.subscribers) view.needsAdvance();
 }

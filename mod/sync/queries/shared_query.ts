@@ -81,7 +81,7 @@ function sessionKey(identity: Identity): string {
 /** An outcome and the commits at which it is valid, both ends included. */
 export interface Version {
   readonly from: number;
-  /** `Infinity` until a commit invalidates it. Then it is valid up to the newest commit known to main. */
+  /** `Infinity` until a commit invalidates it. Then it is valid up to the newest commit known here. */
   through: number;
   readonly outcome: Outcome;
 }
@@ -98,7 +98,7 @@ export interface Subscriber {
 /** A socket: displays several queries at one ts. */
 export interface View {
   /** Called when a result arrived or a subscription was reassigned. */
-  touch(): void;
+  needsAdvance(): void;
   readonly caller: Caller;
   readonly subscribers: Iterable<Subscriber>;
 }

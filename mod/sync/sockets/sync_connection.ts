@@ -152,7 +152,7 @@ export class SyncConnection implements View, SocketHandle {
     return this.#heartbeat.nextAt;
   }
 
-  touch(): void {
+  needsAdvance(): void {
     this.#port.needsAdvance(this);
   }
 
@@ -194,7 +194,7 @@ export class SyncConnection implements View, SocketHandle {
     const { ts } = this.#port.shared;
     if (this.state.minTs <= ts) return;
     this.state.minTs = ts;
-    this.touch();
+    this.needsAdvance();
   }
 
   /** Sends due pings, or ends the socket. */
@@ -323,7 +323,7 @@ export class SyncConnection implements View, SocketHandle {
       case "Connect":
         this.#refuse(this.state.connect(message));
         this.#guest = guestInSession(this.#guest, message.sessionId);
-        return this.touch();
+        return this.needsAdvance();
       case "ModifyQuerySet":
         this.#modifyQuerySet(message);
         return;
@@ -349,7 +349,7 @@ export class SyncConnection implements View, SocketHandle {
     if (more > 0) this.#frames.reserve(more);
     else this.#frames.release(-more);
     this.#refuse(refusal);
-    this.touch();
+    this.needsAdvance();
   }
 
   #refuse(refusal: { readonly refused: string } | null): void {
@@ -388,7 +388,7 @@ export class SyncConnection implements View, SocketHandle {
     this.#send(mutationResponseFrame(requestId, { answer, dev, errorIds: this.state.errorIds }));
     if (answer.outcome.ok) {
       this.state.owedTs = Math.max(this.state.owedTs ?? 0, answer.ts);
-      this.touch();
+      this.needsAdvance();
     }
     this.#serve();
   }
@@ -459,7 +459,7 @@ export class SyncConnection implements View, SocketHandle {
     this.#heartbeat.expiresAt = expiresAt;
     this.#port.identityChanged(this, before);
     this.#port.deadlinesChanged(this);
-    this.touch();
+    this.needsAdvance();
   }
 
   /** Sends a Transition of any size: `advance` has checked the outbound quota. */

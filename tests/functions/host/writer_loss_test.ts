@@ -514,6 +514,19 @@ Deno.test("replace with broken code leaves the old writer serving", async () => 
   assert.equal(world.isolate.dead, false);
 });
 
+Deno.test("replace rejects with a callback's error, and a writer continues", async () => {
+  const { world } = await withBatch("a");
+  world.commits(0, 1, 1);
+  const fails = () => Promise.reject(new Error("no space"));
+  await assert.rejects(world.writer.replace(() => Promise.resolve(), { before: fails }), /no space/);
+  assert.equal(world.starter.starts, 1);
+  await assert.rejects(world.writer.replace(fails), /no space/);
+  assert.equal(world.starter.starts, 2);
+  world.mutate("b");
+  await settled();
+  assert.deepEqual([world.batch, world.isolate.dead], [["b"], false]);
+});
+
 Deno.test("a writer lost while its replacement fails is started again", async () => {
   const { world } = await withBatch("a");
   world.commits(0, 1, 1);

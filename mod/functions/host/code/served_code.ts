@@ -98,7 +98,7 @@ export class ServedCode {
   async release(): Promise<void> {
     this.#held?.[Symbol.dispose]();
     const code = this.#code;
-    if (code?.passing !== true) return;
+    if (code?.temporary !== true) return;
     const { hash } = code.version;
     const known = (await code.versions.list()).find((version) => version.hash === hash);
     if (known?.servedAt === null) await code.versions.remove(hash);

@@ -201,7 +201,7 @@ export class ReaderPool implements QueryReaders {
     this.#changed();
   }
 
-  /** Starts a reader with new code, then ends the old ones. Returns an error message if it fails; starts are retried. */
+  /** Starts a reader with new code, then ends the old ones. A failed start is retried. Never rejects. */
   async replace(): Promise<void> {
     this.#held = true;
     await this.#readers.replace();

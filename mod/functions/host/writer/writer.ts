@@ -1,8 +1,10 @@
 /**
- * Main's side of the writer: a fair queue, one batch in the writer, and the next one sent while that is being committed. Starts a
- * new writer when one is lost.
+ * The main process's side of the writer isolate, used by `IsolateHost` on a server that writes its own database. It holds a
+ * bounded fair queue, one batch in the writer, and the next batch, which is sent while that one is being committed. A group is
+ * the part of a batch committed in one transaction. Guarantees: one writer at a time, groups are published in ts order before
+ * their answers, and a call commits at most once. A lost writer is started again, and its batch is settled from the database.
  *
- *     idle --mutate--> at the end of this turn --> batch out --last group--> idle
+ *     idle --mutate--> at the end of this task --> batch out --last group--> idle
  *                                                  |  |   ^
  *                                                  |  |   +-- at once, if the next batch left during the commit
  *                                                  |  +--committing--> the next batch leaves
@@ -30,8 +32,8 @@ import { callText, overloaded, stopping, tookTooLong } from "../outcomes.ts";
 import { WriterRestarts } from "./writer_restarts.ts";
 import type { RunObserver } from "../run_observer.ts";
 
-/** Time to start or commit a group, as on a slow disk, before the writer counts as stuck. */
-const STORING_MS_MAX = 3 * functionLimits.mutationTimeoutMs;
+/** Lower bound of the time limit to start or commit a group, as on a slow disk. After it the writer counts as stuck. */
+const STORING_LIMIT_MS_MIN = 3 * functionLimits.mutationTimeoutMs;
 
 export interface WriterOptions {
   readonly starter: IsolateStarter;
@@ -39,8 +41,8 @@ export interface WriterOptions {
   readonly log: Log;
   /** Time limit of a mutation. */
   readonly timeoutMs: number;
-  /** Time to store a group's row in the log of a cluster. 0 if absent. */
-  readonly storesMs?: number;
+  /** Additional time to append a group's row to the log of a cluster. 0 if absent. */
+  readonly logAppendMs?: number;
   /** Makes batch names unique over the life of the database. */
   readonly batchPrefix: string;
   /** Busy-waits for the answer to a single call. */
@@ -61,8 +63,8 @@ export class Writer implements MutationWriter {
   readonly #restarts: WriterRestarts;
   /** The current writer. `null` before the start, and from a loss to its replacement. */
   #isolate: Isolate | null = null;
-  /** `asked`: a step is scheduled for the end of this tick. `batch`: a batch is out or unresolved. `replacing`: see `replace`. */
-  #turn: "none" | "asked" | "batch" | "replacing" = "none";
+  /** `scheduled`: a step runs at the end of this task. `batch`: a batch is out or unresolved. `replacing`: see `replace`. */
+  #state: "idle" | "scheduled" | "batch" | "replacing" = "idle";
   /** Set while `replace` waits or runs. */
   #replacement: (() => Promise<void>) | null = null;
   /** Set while a batch is in a living writer. Not cancelled afterwards, because the next batch usually follows soon. */
@@ -93,7 +95,11 @@ export class Writer implements MutationWriter {
     return this.#queue.size;
   }
 
-  /** Runs a mutation in fair order, after the earlier ones of its caller. Never rejects. */
+  /**
+   * Runs a mutation in fair order, after the earlier ones of its caller. Never rejects. A full queue answers this call, or the
+   * newest of a far heavier caller, with `overloaded`. A call may run again after its writer was lost, but commits at most once.
+   * The answer of a committed call resolves after `onGroup`, unless its answer was lost with the writer.
+   */
   mutate(call: MutationCall): Promise<MutationAnswer> {
     const { promise, resolve } = Promise.withResolvers<MutationAnswer>();
     const refuse = (outcome: Outcome) => resolve({ outcome, ts: this.#ts, replayed: false });
@@ -128,9 +134,11 @@ export class Writer implements MutationWriter {
   }
 
   /**
-   * Replaces the writer by one with new code, between two batches. `before` runs before the new one migrates the database,
-   * `meanwhile` after that. Nothing is committed until it has ended. The old writer continues if the new one cannot be
-   * started. `start` starts the new one.
+   * Replaces the writer by one with new code, between two batches. `before` runs before `start` starts the new one, which
+   * migrates the database. `meanwhile` runs after that, while the old one ends. No mutation is committed from `before` until
+   * `meanwhile` has settled. If the new writer cannot be started, the old one continues. Returns `busy` if another replacement
+   * is pending or the server is stopping. Rejects with the error of a callback that rejects. The old writer then continues if
+   * `before` or `start` rejected. If `meanwhile` rejected, the new one serves.
    */
   replace(
     meanwhile: (ready: Ready) => Promise<void>,
@@ -139,7 +147,7 @@ export class Writer implements MutationWriter {
       readonly start?: () => Promise<StartResult>;
     } = {},
   ): Promise<ReplaceResult> {
-    const { promise, resolve } = Promise.withResolvers<ReplaceResult>();
+    const { promise, resolve, reject } = Promise.withResolvers<ReplaceResult>();
     if (this.#closing || this.#replacement !== null) {
       resolve({
         ok: false,
@@ -149,25 +157,33 @@ export class Writer implements MutationWriter {
       return promise;
     }
     this.#replacement = async () => {
-      await before();
-      const started = await start();
-      if (started.ok) {
-        const old = this.#isolate;
-        this.#isolate = null;
-        this.#begun(started.isolate.ready);
-        // It has nothing left to do, and ends while the readers follow.
-        await Promise.all([old?.close(), meanwhile(started.isolate.ready)]);
-        this.#install(started.isolate);
+      try {
+        await before();
+        const started = await start();
+        if (started.ok) await this.#exchange(started.isolate, meanwhile);
+        resolve(started.ok ? { ok: true } : { ok: false, message: started.message });
+      } catch (error) {
+        reject(error);
       }
-      resolve(started.ok ? { ok: true } : { ok: false, message: started.message });
     };
     this.#next();
     return promise;
   }
 
+  /** Closes the old writer and installs the new one, even if `meanwhile` rejects: the database is migrated already. */
+  async #exchange(isolate: Isolate, meanwhile: (ready: Ready) => Promise<void>): Promise<void> {
+    const old = this.#isolate;
+    this.#isolate = null;
+    this.#noteVersionCommit(isolate.ready);
+    // The old writer has nothing left to do, and ends while the readers follow.
+    const [, followed] = await Promise.allSettled([old?.close(), meanwhile(isolate.ready)]);
+    this.#install(isolate);
+    if (followed.status === "rejected") throw followed.reason;
+  }
+
   /** A new writer's own commit contains no documents, only the switch of the served version. */
-  #begun({ ts, named = false }: Ready): void {
-    if (!named) return;
+  #noteVersionCommit({ ts, switchedVersion = false }: Ready): void {
+    if (!switchedVersion) return;
     this.#ts = ts;
     this.#options.onGap(ts);
   }
@@ -177,7 +193,10 @@ export class Writer implements MutationWriter {
     this.#isolate?.send(message);
   }
 
-  /** Rejects waiting calls, lets the current batch end for a bounded time, and ends the writer. */
+  /**
+   * Answers waiting calls with `stopping`, waits up to `timeoutMs` for the batches in the writer, and ends it. Calls that are
+   * still unanswered then get an unknown outcome.
+   */
   async close(): Promise<void> {
     this.#closing = true;
     this.#answer(this.#queue.takeOlder(), stopping());
@@ -214,7 +233,7 @@ export class Writer implements MutationWriter {
       const answered = this.#apply(message, segments);
       // Calls that the writer returned from a long batch are queued again.
       if (message.ends === true) this.#queue.requeue(this.#inFlight.current?.cut() ?? []);
-      // Sends the next batch before the answers, so that the writer works while main sends them.
+      // Sends the next batch before the answers, so that the writer works while this process sends them.
       const batch = this.#inFlight.current;
       if (batch?.done) this.#batchDone(batch);
       for (const { call, answer } of answered) call.resolve(answer);
@@ -224,43 +243,43 @@ export class Writer implements MutationWriter {
     this.#next();
   }
 
-  /** Takes the next possible step within this tick. */
+  /** Schedules the next possible step for the end of this task. */
   #next(): void {
-    if (this.#turn !== "none" || this.#inFlight.current !== null || this.#closing) return;
+    if (this.#state !== "idle" || this.#inFlight.current !== null || this.#closing) return;
     // Otherwise there could be two writers.
     if (this.#restarts.isStarting) return;
     if (this.#replacement === null && (this.#isolate === null || this.#queue.size === 0)) return;
-    this.#turn = "asked";
+    this.#state = "scheduled";
     // At the end of the current task, so that calls arriving together share a batch. No timer, so that a single call is not
     // delayed.
-    queueMicrotask(() => this.#takeTurn());
+    queueMicrotask(() => this.#runStep());
   }
 
-  #takeTurn(): void {
-    if (this.#restarts.isStarting) this.#turn = "none";
+  #runStep(): void {
+    if (this.#restarts.isStarting) this.#state = "idle";
     else if (this.#replacement !== null) void this.#runReplacement(this.#replacement);
     else this.#sendBatch();
   }
 
   async #runReplacement(replacement: () => Promise<void>): Promise<void> {
-    this.#turn = "replacing";
+    this.#state = "replacing";
     await replacement();
     this.#replacement = null;
-    this.#endTurn();
+    this.#becomeIdle();
     if (this.#isolate === null) await this.#restart();
   }
 
-  #endTurn(): void {
-    if (this.#turn === "asked") return;
-    this.#turn = "none";
+  #becomeIdle(): void {
+    if (this.#state === "scheduled") return;
+    this.#state = "idle";
     this.#next();
   }
 
   #sendBatch(): void {
-    this.#turn = "batch";
+    this.#state = "batch";
     const batch = this.#send();
     // The writer was lost in the meantime, or the host is closing.
-    if (batch === null) return this.#endTurn();
+    if (batch === null) return this.#becomeIdle();
     this.#begin(batch);
     this.#watchLater();
   }
@@ -309,7 +328,7 @@ export class Writer implements MutationWriter {
     const next = this.#inFlight.end();
     if (next !== null) return this.#begin(next);
     this.#onIdle?.();
-    this.#endTurn();
+    this.#becomeIdle();
   }
 
   #watchLater(): void {
@@ -325,10 +344,10 @@ export class Writer implements MutationWriter {
       isolate.progress(),
       this.#options.clock.now(),
     );
-    const { timeoutMs, storesMs = 0 } = this.#options;
-    const storingMs = Math.max(STORING_MS_MAX, 3 * timeoutMs) + storesMs;
-    // Neither running a call nor committing: an earlier call's leftovers block the writer.
+    const { timeoutMs, logAppendMs = 0 } = this.#options;
+    const storingMs = Math.max(STORING_LIMIT_MS_MIN, 3 * timeoutMs) + logAppendMs;
     if (forMs <= (storing ? storingMs : timeoutMs)) return this.#watchLater();
+    // `null`: neither running a call nor committing. An earlier call's leftovers block the writer, and no call is at fault.
     if (position !== null) {
       batch.verdict = { position, outcome: tookTooLong("mutation", timeoutMs) };
       this.#size.costs.took(batch.calls[position]?.work ?? "", forMs);
@@ -345,17 +364,17 @@ export class Writer implements MutationWriter {
     this.#inFlight.lost(death);
     this.#options.log("warn", "The writer ended", { cause: death.cause, detail: death.detail });
     if (this.#closing) this.#onIdle?.();
-    else if (this.#turn !== "replacing") void this.#restart();
+    else if (this.#state !== "replacing") void this.#restart();
   }
 
   async #restart(): Promise<void> {
-    const isNeeded = () => this.#isolate === null && this.#turn !== "replacing";
+    const isNeeded = () => this.#isolate === null && this.#state !== "replacing";
     for (;;) {
       const started = await this.#restarts.start(isNeeded);
       if (started === null) return;
       if (started.ok) return this.#install(started.isolate);
       this.#giveUpOld(started.message);
-      this.#endTurn();
+      this.#becomeIdle();
     }
   }
 
@@ -388,7 +407,7 @@ export class Writer implements MutationWriter {
     if (settled !== null) {
       if (settled.blamed !== null) this.#answer([settled.blamed.call], settled.blamed.outcome);
       this.#queue.requeue(settled.again);
-      this.#endTurn();
+      this.#becomeIdle();
     }
     if (ts === this.#ts) return;
     this.#options.log("error", "The database is ahead of the published commits", {
