@@ -48,6 +48,12 @@ export type SessionEnd =
     readonly withoutSession?: boolean;
   };
 
+/** Whether the end of a session or principal ends what this identity may do. */
+export function concerns(ended: SessionEnd, { sessionId, principal }: Identity): boolean {
+  if ("sessionId" in ended) return ended.sessionId === sessionId;
+  return ended.principal === principal && (ended.withoutSession !== true || sessionId === null);
+}
+
 export interface Authenticator {
   /** Verifies an access token. Sessions that end later are reported to the listeners. */
   verify(token: string): Promise<Verification>;

@@ -1,7 +1,8 @@
 /**
  * The child processes ("isolates") of a server: readers, action runners and, unless another process commits, one writer.
- * Implements `FunctionHost` for the sync hub and HTTP calls. Calls wait until the host has begun. Failures are outcomes, not
- * rejections. Commits are published in ts order, before the answers of their mutations. Disposal ends every isolate.
+ * Implements `FunctionHost` for the sync hub and HTTP calls. Calls wait until the host has begun, and their failures are outcomes,
+ * not rejections. Commits are published in ts order, before the answers of their mutations. If another process commits, an
+ * answer waits for them for a bounded time. Disposal ends every isolate.
  */
 import type { CommitEntry } from "../../engine/types.ts";
 import { isolateLimits } from "../limits.ts";

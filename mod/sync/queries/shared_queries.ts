@@ -1,4 +1,8 @@
-/** Runs each distinct query once for all subscribers (SH): who shares it, what is still valid, what runs again. */
+/**
+ * Runs each distinct query once for all subscribers and one-shot calls that may share its result (docs/contract.md, SH). Called by
+ * the hub, which reports commits and starts refresh batches. A result is valid from the snapshot of its run until a commit
+ * changes what it read. One-shot calls get a result at the newest commit at the time of the call, or later.
+ */
 import { LRUCache } from "lru-cache";
 import type { CommitEntry } from "../../engine/types.ts";
 import type {
@@ -66,8 +70,9 @@ export class SharedQueries {
   readonly #batches = new Set<RefreshBatch>();
   /** Queries with more than one version. Pruned when a batch ends. */
   readonly #multiVersion = new Set<SharedQuery>();
-  /** Queries whose newest result is newer than the newest commit known to main. */
+  /** Queries whose newest result is newer than the commits known here: the read barrier's time limit released it. */
   readonly #ahead = new Set<SharedQuery>();
+  /** A quick batch has not pinned its snapshot. No other batch starts until then. */
   #awaitingSnapshot = false;
   /** Number of the last slow run of each caller, in ascending order. */
   readonly #lastServed = new LRUCache<string, number>({ max: SLOW_CALLERS_MAX });
@@ -176,7 +181,10 @@ export class SharedQueries {
     this.#updateState(query);
   }
 
-  /** Returns the result at the newest commit or later, from cache if valid. Never rejects. */
+  /**
+   * Returns the result at the newest commit or later, from cache if valid. Never rejects. Fails at once if `queuedQueriesMax`
+   * calls wait. Nondeterministic results are never reused.
+   */
   query(spec: QuerySpec, { identity, caller, request }: Requester): Promise<Outcome> {
     const query = this.#table.findOrCreate(spec, identity);
     const newest = query.newest;
@@ -214,11 +222,11 @@ export class SharedQueries {
     for (const query of this.#ahead) {
       if ((query.newest?.from ?? 0) > this.#ts) continue;
       this.#ahead.delete(query);
-      touchSubscribers(query);
+      query.notifyViews();
     }
   }
 
-  /** Skips a group of commits that affects no query. Records its ts. Returns whether it was skipped. */
+  /** Returns whether a group of commits affects no query, and then records its ts. */
   skipIfUnaffected({ ts, keySpaces }: Pick<FollowedGroup, "ts" | "keySpaces">): boolean {
     if (this.#batches.size > 0 || this.#ahead.size > 0 || this.#index.mayTouch(keySpaces)) return false;
     this.#ts = ts;
@@ -239,7 +247,7 @@ export class SharedQueries {
     }
   }
 
-  /** Starts a refresh batch if there is work and a free reader. */
+  /** Starts refresh batches: at most one quick one, and slow ones while readers accept them. */
   startBatches(): void {
     const { host: { readers } } = this.#options;
     if (this.#awaitingSnapshot || this.#dirty.size === 0) return;
@@ -349,7 +357,7 @@ export class SharedQueries {
     let first: Pick<Run, "identity" | "caller"> | null = null;
     const refused = new Set<string>();
     let left = CANDIDATES_MAX;
-    for (const candidate of candidatesOf(query)) {
+    for (const candidate of query.callers()) {
       first ??= candidate;
       if (left-- === 0 || refused.size === BLOCKED_CALLERS_MAX) break;
       const { caller } = candidate;
@@ -380,7 +388,7 @@ export class SharedQueries {
     if (target !== query) this.#reassignAll(query, scope);
     this.#answerWaiters(target, { run, version });
     this.#updateState(target);
-    touchSubscribers(target);
+    target.notifyViews();
     this.#options.onWork();
   }
 
@@ -487,13 +495,4 @@ export class SharedQueries {
     this.#multiVersion.delete(query);
     this.#ahead.delete(query);
   }
-}
-
-function* candidatesOf({ subscribers, waiters }: SharedQuery): Generator<Pick<Run, "identity" | "caller">> {
-  for (const { identity, view: { caller } } of subscribers) yield { identity, caller };
-  for (const { identity, caller } of waiters) yield { identity, ...(caller && { caller }) };
-}
-
-function touchSubscribers(query: SharedQuery): void {
-  for (const { view } of query.subscribers) view.needsAdvance();
 }

@@ -190,6 +190,17 @@ export class SharedQuery {
     return this.subscribers.size > 0 || this.waiters.length > 0;
   }
 
+  /** Subscribers, then waiting calls: identities that a run may use. */
+  *callers(): Generator<Pick<Run, "identity" | "caller">> {
+    for (const { identity, view: { caller } } of this.subscribers) yield { identity, caller };
+    for (const { identity, caller } of this.waiters) yield { identity, ...(caller && { caller }) };
+  }
+
+  /** Requests an advance of every subscribed socket. */
+  notifyViews(): void {
+    for (const { view } of this.subscribers) view.needsAdvance();
+  }
+
   /** Returns the version with the highest `from` up to `ts`. It may end before `ts`. */
   versionUpTo(ts: number): Version | undefined {
     for (let i = this.versions.length - 1; i >= 0; i--) {

@@ -1,4 +1,8 @@
-/** Handles the messages of one socket, in the order received. */
+/**
+ * One WebSocket of a sync client, created by the hub. Starts its messages in the order received. Its mutations also commit in
+ * that order. Actions run concurrently, and each response is sent when its call completes. A Pong in its usual spelling is
+ * handled at once. Calls beyond the limit in flight wait. Too many queued frames or unread responses close the socket.
+ */
 import type { Caller, FunctionHost, MutationCall } from "../../functions/host_port.ts";
 import { anonymous, type Identity } from "../../functions/identity.ts";
 import { type CallError, isOutcomeUnknown } from "../../functions/outcome.ts";
@@ -14,6 +18,7 @@ import {
   type Authenticator,
   type AuthErrorText,
   callerOf,
+  concerns,
   guestInSession,
   type SessionEnd,
 } from "../authenticator.ts";
@@ -43,7 +48,7 @@ export interface ConnectionPort {
   deadlinesChanged(connection: SyncConnection): void;
   identityChanged(connection: SyncConnection, before: Identity): void;
   /** While active, the hub forwards every session end to the connection. */
-  verifying(connection: SyncConnection, underWay: boolean): void;
+  verifying(connection: SyncConnection, active: boolean): void;
   transitionSent(): void;
   /** Removes the connection. The socket is aborted if it is still open after `closeMs`. */
   ended(connection: SyncConnection, closeMs: number): void;
@@ -53,9 +58,8 @@ export interface ConnectionPort {
   readonly inbound: InboundQuota;
 }
 
-/** Time to close for a socket that does harm while it is open. */
-const HOSTILE_CLOSE_MS = socketLimits.closeHostileMs;
-
+// `closeHostileMs`: close timeout for a hostile or non-reading client.
+const { closeHostileMs, frameSendMs, silenceMs } = socketLimits;
 const PONG = '{"type":"Pong"}';
 const PING = '{"type":"Ping"}';
 
@@ -74,6 +78,7 @@ export class SyncConnection implements View, SocketHandle {
   readonly #transitions: Transitions;
   /** Sessions that ended during token verification. `null` if none is in progress. */
   #sessionsEnded: SessionEnd[] | null = null;
+  /** Bytes queued since the last Transition. Bounds unread responses. */
   #bytesSinceTransition = 0;
   #ended = false;
   #closed = false;
@@ -106,7 +111,7 @@ export class SyncConnection implements View, SocketHandle {
       quota: port.inbound,
       now,
       onOverload: () =>
-        this.fatal("the server's inbound buffers are full", closeCodes.overloaded, HOSTILE_CLOSE_MS),
+        this.fatal("the server's inbound buffers are full", closeCodes.overloaded, closeHostileMs),
       setReceiveWindow: (window) => channel.setReceiveWindow(window),
     });
     this.#heartbeat = new SocketHeartbeat(now);
@@ -165,7 +170,7 @@ export class SyncConnection implements View, SocketHandle {
     if (text === PONG) return this.#pong(now);
     const exceeded = this.#frames.push(text, now);
     if (exceeded === null) return this.#serve();
-    if (exceeded === "rate") return this.fatal("too many frames", closeCodes.protocol, HOSTILE_CLOSE_MS);
+    if (exceeded === "rate") return this.fatal("too many frames", closeCodes.protocol, closeHostileMs);
     this.fatal("too many frames are queued behind running calls", closeCodes.protocol);
   }
 
@@ -200,6 +205,7 @@ export class SyncConnection implements View, SocketHandle {
   /** Sends due pings, or ends the socket. */
   checkDeadlines(now: number): void {
     if (this.#ended) return;
+    const { protocol } = closeCodes;
     const event = this.#heartbeat.check(now, {
       blocked: this.#frames.blocked !== null,
       verifying: this.#sessionsEnded !== null,
@@ -212,10 +218,10 @@ export class SyncConnection implements View, SocketHandle {
         this.#send(PING);
         return;
       case "silent":
-        this.fatal("no message from the client for 45 s", closeCodes.protocol);
+        this.fatal(`no message from the client for ${silenceMs / 1_000} s`, protocol);
         return;
       case "stuck":
-        this.fatal("a frame took more than 30 s to send", closeCodes.protocol);
+        this.fatal(`a frame took more than ${frameSendMs / 1_000} s to send`, protocol);
         return;
       case "expired":
         this.authError("access token expired");
@@ -250,7 +256,7 @@ export class SyncConnection implements View, SocketHandle {
     this.end();
   }
 
-  /** Releases everything the socket holds. Calls in flight continue. */
+  /** Releases what the socket holds, except the quota of calls in flight. The caller closes the channel first. */
   end(closeMs: number = socketLimits.closeMs): void {
     if (this.#ended) return;
     this.#ended = true;
@@ -259,7 +265,7 @@ export class SyncConnection implements View, SocketHandle {
     this.#frames.close();
     this.#transitions.end();
     const notReading = this.#channel.bufferedAmount > socketLimits.bufferedBytesMax;
-    this.#port.ended(this, notReading ? Math.min(closeMs, HOSTILE_CLOSE_MS) : closeMs);
+    this.#port.ended(this, notReading ? Math.min(closeMs, closeHostileMs) : closeMs);
   }
 
   /** A closing socket still reads and could block others. Aborts it after a number of frames. */
@@ -339,7 +345,7 @@ export class SyncConnection implements View, SocketHandle {
 
   #pong(now: number): void {
     if (this.#frames.takeIdle(now)) return;
-    this.fatal("too many idle frames", closeCodes.protocol, HOSTILE_CLOSE_MS);
+    this.fatal("too many idle frames", closeCodes.protocol, closeHostileMs);
   }
 
   #modifyQuerySet(message: ModifyQuerySet): void {
@@ -393,7 +399,10 @@ export class SyncConnection implements View, SocketHandle {
     this.#serve();
   }
 
-  /** Closes the socket, so that the client resends unsettled mutations on a new one. */
+  /**
+   * Withholds the response and closes the socket, at the earliest `unsettledCloseMs` after it opened. The client then resends
+   * unsettled mutations on a new socket. The first reason wins. Messages are served until then.
+   */
   #closeUnsettled(error: CallError): void {
     const isOverload = !isOutcomeUnknown(error) && error.data?.code !== "unavailable";
     const [code, reason] = isOverload
@@ -462,7 +471,7 @@ export class SyncConnection implements View, SocketHandle {
     this.needsAdvance();
   }
 
-  /** Sends a Transition of any size: `advance` has checked the outbound quota. */
+  /** Does not check the outbound quota: `advance` has. */
   #sendTransition(frame: string): void {
     if (this.#ended) return;
     this.#queue(frame);
@@ -487,9 +496,4 @@ export class SyncConnection implements View, SocketHandle {
       this.fatal("the client does not read its responses", closeCodes.protocol);
     }
   }
-}
-
-function concerns(ended: SessionEnd, { sessionId, principal }: Identity): boolean {
-  if ("sessionId" in ended) return ended.sessionId === sessionId;
-  return ended.principal === principal && (ended.withoutSession !== true || sessionId === null);
 }
