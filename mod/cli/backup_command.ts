@@ -37,7 +37,7 @@ async function run(options: BackupCommandOptions): Promise<number> {
     const summary = await createBackup({ dataDir, out, withAux, withFiles, includeSecret }, {
       ...{ signal, onWait },
       onProgress: (step) => progress.show(step),
-      takeData: () => DataLock.acquireIfFree(dataDir, { by: "backup" }),
+      lockDataFolder: () => DataLock.acquireIfFree(dataDir, { by: "backup" }),
     });
     progress[Symbol.dispose]();
     await Deno.stdout.write(new TextEncoder().encode(report(summary, options)));

@@ -1,4 +1,8 @@
-/** The table of all options: flags, variables, defaults and `--help` come from it. Nothing else reads them. */
+/**
+ * The table of all options. The command line, the settings of administrators and the docs are built from it: flags, environment
+ * variables, defaults and `--help`. Parsers throw an `OptionValueError` for an invalid value. Combinations of
+ * options are checked where the configuration is resolved.
+ */
 import { type AuthConfigSource, type MailKind, parseEntry, templateOf } from "../auth/mod.ts";
 import { ClientAddresses } from "../kit/client_address.ts";
 import { authLimits, type RateLimits, rateLimits } from "../auth/limits.ts";
@@ -106,7 +110,7 @@ export interface OptionSpec<Value = unknown, Default = unknown> {
   readonly defaultText: string | null;
   readonly description: string;
   readonly commands: readonly CommandName[];
-  /** The attribute commander derives from the flag, if another option in this table has the same flag or is its opposite. */
+  /** Commander's attribute name for the flag, where another option of the table has the same flag or is its opposite. */
   readonly attribute?: string;
   /** Deprecated names, which still work. */
   readonly former?: { readonly flag: `--${string}`; readonly env: `SYNCLINE_${string}` };
@@ -501,7 +505,7 @@ export const options = {
     parse: parseSwitch,
     default: false,
     defaultText: "off",
-    description: "Remove the deployed front end from the server",
+    description: "Remove the deployed frontend from the server",
     commands: ["deploy"],
   }),
   dev: option({
@@ -616,7 +620,7 @@ export const options = {
     default: [],
     defaultText: "localhost, IP addresses and the host of --public-url",
     description:
-      "Further host names that requests may be for, as app.example.com or *.example.com; repeatable",
+      "Additional host names accepted in requests, such as app.example.com or *.example.com; repeatable",
     commands: ["serve"],
     repeatable: true,
   }),
@@ -705,7 +709,7 @@ export const options = {
     parse: parseText,
     default: null,
     defaultText: "none",
-    description: "Sender address of mails, such as App <no-reply@example.com>",
+    description: "Sender address of emails, such as App <no-reply@example.com>",
     commands: ["serve"],
     setting: {},
   }),
@@ -770,7 +774,7 @@ export const options = {
     parse: parseText,
     default: null,
     defaultText: "the host name of the public URL",
-    description: "App name shown in mails",
+    description: "App name shown in emails",
     commands: ["serve"],
     setting: {},
   }),
@@ -1401,9 +1405,18 @@ type Widened<Value> = Value extends boolean ? boolean : Value;
 /** The parsed option values of a command. Only the command's own options are present. */
 export type OptionValues = { readonly [Name in OptionName]: ValueOf<(typeof options)[Name]> };
 
-/** The options of `serve`. */
+/** The options of `serve`: all others are absent at run time. */
 export type ServeOptions = Omit<
   OptionValues,
+  | "noStatic"
+  | "tail"
+  | "last"
+  | "only"
+  | "outcome"
+  | "level"
+  | "text"
+  | "request"
+  | "system"
   | "cancel"
   | "passwordStdin"
   | "format"
@@ -1436,7 +1449,7 @@ export function optionsOf(command: CommandName): [OptionName, OptionSpec][] {
     .filter(([, spec]) => spec.commands.includes(command));
 }
 
-/** Returns the environment variables of all options, with the deprecated names. */
+/** Returns the environment variables of all options, including the deprecated names. */
 export function optionVariables(): string[] {
   return Object.values(options as Record<string, OptionSpec>)
     .flatMap(({ env, former }) => former === undefined ? [env] : [env, former.env]);

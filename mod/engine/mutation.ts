@@ -1,11 +1,16 @@
-/** A mutation's transaction: reads see its own writes, writes can be undone, and the result is a commit entry. */
+/**
+ * A mutation's transaction: reads see its own writes, and writes can be undone. The writer database begins one mutation of a
+ * group at a time, and its isolate calls this interface for `ctx.db`. `release` returns the changed documents; they are durable
+ * only once their group commits. `rollback` undoes this mutation alone. After a failed write, only the whole group can be
+ * rolled back.
+ */
 import { documentLimits } from "../limits.ts";
 import type { Tables } from "./catalog.ts";
 import type { Connection } from "./connection.ts";
 import { DocumentChanges, type DocumentWrite, type WriteGroup } from "./documents/document_changes.ts";
 import type { DocumentWriter, StoredDocument } from "./documents/document_writer.ts";
 import { EngineError, InvalidFieldsError } from "./errors.ts";
-import type { NewId } from "./documents/ids.ts";
+import { ID_CHARS, type NewId } from "./documents/ids.ts";
 import { type IndexEntries, indexEntries, sameIndexed } from "./indexes/index_set.ts";
 import { engineLimits } from "./limits.ts";
 import { endedError, scanOf, searchOf, vectorSearchOf } from "./query.ts";
@@ -46,11 +51,13 @@ export interface MutationSetup {
   readonly writer: DocumentWriter;
   readonly vectors: VectorSearcher;
   readonly newId: NewId;
+  /** Frozen clock of the mutation, ms since the epoch. */
   readonly at: number;
 }
 
 export class MutationTransaction implements WriteTransaction, SearchOwner {
   readonly connection: Connection;
+  /** Mutations run one at a time, so reads are not recorded. */
   readonly recorder = null;
   readonly usage = new UsageMeter();
   readonly #tables: Tables;
@@ -108,6 +115,7 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
     return vectorSearchOf({ tables: this.#tables, vectors: this.#vectors, recorder, table, index, options });
   }
 
+  /** Returns an empty read set: mutations run one at a time, so reads are not recorded. */
   readSet(): ReadSet {
     return {};
   }
@@ -205,7 +213,7 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
   /** Ends the transaction and undoes its writes. */
   rollback(): void {
     this.#ended = true;
-    // After a failed write SQLite rolls back the whole group.
+    // After a failed write the caller must roll back the whole group, so there is nothing to undo here.
     if (!this.#group.failed) this.#documents.undoTo(0);
     this.#group.rewindCreationTime(this.#creationTimeBefore);
   }
@@ -221,9 +229,10 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
 
   noteDelivered(table: Table, { key, rid, text }: StoredRow): void {
     this.usage.found(text.length);
-    this.#documents.noteRead({ table, id: key.slice(-26), rid, text, entries: null });
+    this.#documents.noteRead({ table, id: key.slice(-ID_CHARS), rid, text, entries: null });
   }
 
+  /** Writes pending search changes. A failure leaves only the rollback of the group. */
   beforeSearch(): void {
     try {
       this.#writer.searches.write();

@@ -701,7 +701,7 @@ Deno.test(
     const rowsBehind = clusterLimits.takeRowsMax + 500;
     let renewed = 0;
     let seq = 0;
-    const served = servedState({ position: () => ({ seq, ts: seq }), renew: () => void renewed++ });
+    const served = servedState({ position: () => ({ seq, ts: seq }), restart: () => void renewed++ });
     try {
       assert.equal(await a.begin(), "leader");
       await Deno.copyFile(folder.at("a/data.db"), folder.at("b/data.db"));
@@ -752,7 +752,7 @@ Deno.test(
     await Deno.mkdir(folder.at("b"));
     const a = await joinCluster(url, { dataDir: folder.at("a"), folder, leaseMs });
     let renewed = 0;
-    const served = servedState({ renew: () => void renewed++ });
+    const served = servedState({ restart: () => void renewed++ });
     const { renew } = Lease.prototype;
     try {
       assert.equal(await a.begin(), "leader");
@@ -985,7 +985,7 @@ Deno.test(
     await using admin = { it: await postgres.client("test_1"), [Symbol.asyncDispose]: () => admin.it.end() };
     await admin.it.query("alter table syncline.members drop column lag_ms");
     let renewed = 0;
-    cluster.serve(servedState({ renew: () => void renewed++ }));
+    cluster.serve(servedState({ restart: () => void renewed++ }));
     const logged = () => printed.filter((line) => line.includes("report of this server"));
     await until(() => logged().length > 0, { what: "it is logged" });
     const leaseEnd = async () => {

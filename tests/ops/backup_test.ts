@@ -173,7 +173,9 @@ Deno.test("[BK11] the data folder is locked until the snapshot is open, so a res
         }
       },
     });
-  const { ts } = await createBackup(optionsFor(folder, { includeSecret: true }), { takeData });
+  const { ts } = await createBackup(optionsFor(folder, { includeSecret: true }), {
+    lockDataFolder: takeData,
+  });
   assert.deepEqual([given, ts], [1, 4]);
   await unpack(folder.at("out.tar.zst"), folder.at("unpacked"));
   assert.equal(documents(folder.at("unpacked/data.db"), "notes").length, 2);

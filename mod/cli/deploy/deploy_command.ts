@@ -17,7 +17,7 @@ import { changesText, versionsText } from "./deploy_text.ts";
 export const deployCommands: readonly CommandSpec[] = [
   {
     name: "deploy",
-    description: "Serve these functions on a running server, with the front end named by --static",
+    description: "Serve these functions on a running server, with the frontend named by --static",
     run: (options) => reported(() => deploy(options)),
   },
   {

@@ -1,10 +1,14 @@
 /**
- * Membership of a server in a cluster over PostgreSQL, for as long as the server runs. When the leader changes, the server
- * restarts its backend in the role that `begin` returns.
+ * Membership of a server in a cluster over PostgreSQL, for as long as the server runs. The server joins once, and calls `begin`
+ * before each start of its backend, `serve` when the backend serves, and `unserve` when it ends. When the leader changes, the
+ * server restarts its backend in the role that `begin` returns.
  *
- *     begin ──> follower ── lease taken, log applied to its end ──> renew ──> begin ──> leader
- *                   ^                                                                     |
- *                   └───────────── begin <── renew <── another server has the lease ──────┘
+ *     begin ──> follower ── lease taken, log applied to its end ──> restart ──> begin ──> leader
+ *                   ^                                                                       |
+ *                   └───────────── begin <── restart <── another server has the lease ──────┘
+ *
+ * Each acquisition of the lease in PostgreSQL has a number, its epoch, and rows are accepted only under the newest one. `begin`
+ * returns "leader" only with the lease, and if the local database is at the end of the log: same row, same checksum (`sum`).
  */
 import type { ObjectLocation } from "../../kit/locations/object_store.ts";
 import type { JournalRow } from "../../engine/mod.ts";
@@ -40,7 +44,7 @@ export interface ClusterOptions extends JoinOptions {
 export interface ClusterFigures {
   readonly role: ClusterRole;
   readonly epoch: number | null;
-  /** Duration of the current outage of the database, in milliseconds; `null` while it answers. */
+  /** Duration of the current outage of PostgreSQL, in milliseconds; `null` while it answers. */
   readonly awayMs: number | null;
   readonly takeovers: number;
   /** Time without a link to the leader, in milliseconds; `null` while there is one, or on the leader. */
@@ -67,8 +71,11 @@ export class PostgresCluster implements AsyncDisposable {
     current: null,
     newest: null,
   };
-  /** State of the next `begin`: whether it needs a snapshot, and whether the last one led to a failed start. */
-  #next = { fromSnapshot: false, failedToLead: false };
+  /**
+   * State of the next `begin`: whether it needs a snapshot, and whether leading is unconfirmed. The latter is set until the
+   * backend serves; if it is still set at `begin`, the start failed.
+   */
+  #next = { fromSnapshot: false, leadUnconfirmed: false };
   /** Row at which the backend started. */
   #startSeq = 0;
   #takeovers = 0;
@@ -102,7 +109,7 @@ export class PostgresCluster implements AsyncDisposable {
       database,
       lease: this.#lease,
       ...(leaseMs !== undefined && { leaseMs }),
-      end: () => this.#end(),
+      logEnd: () => this.#logEnd(),
       state: () => ({ role: this.#role, served: this.#served.current }),
       onChecked: (served) => {
         // Not awaited, because the lease must be renewed in the meantime.
@@ -150,7 +157,7 @@ export class PostgresCluster implements AsyncDisposable {
   }
 
   /** Sets how other servers reach this one while it leads. Call it before `begin`. */
-  publish(
+  setLinkAddress(
     published: { readonly address: string; readonly certificate: string },
     linkState: LinkState,
   ): void {
@@ -158,7 +165,7 @@ export class PostgresCluster implements AsyncDisposable {
     this.#election.linkState = linkState;
   }
 
-  /** Calls the listener repeatedly with the leader, unless it is this server; `null`: there is none. */
+  /** Sets the listener, which replaces the previous one. It receives the leader repeatedly; `null`: no other server leads. */
   onLeader(listener: (leader: LeadingServer | null) => void): void {
     this.#election.onLeader = listener;
   }
@@ -168,12 +175,12 @@ export class PostgresCluster implements AsyncDisposable {
     return this.#lease.epoch !== null;
   }
 
-  /** Whether this server leads, and no other one can, also while the database is unreachable. */
+  /** Whether this server leads, and no other one can, also while PostgreSQL is unreachable. */
   get leadsSurely(): boolean {
     return this.#role === "leader" && this.#lease.isSure && !this.#election.isHoldingOff;
   }
 
-  /** Address of the database, for messages. */
+  /** Address of PostgreSQL, for messages. */
   get location(): string {
     return this.#database.text;
   }
@@ -208,10 +215,10 @@ export class PostgresCluster implements AsyncDisposable {
     return new SharedVersions({ connection, statements });
   }
 
-  /** Prepares the unused database and decides the role. Throws a `ClusterError`, also without a usable snapshot. */
+  /** Prepares the unused local database and decides the role. Throws a `ClusterError`, for example if no snapshot is usable. */
   async begin(): Promise<ClusterRole> {
-    if (this.#next.failedToLead) await this.#election.holdOff();
-    this.#next.failedToLead = false;
+    if (this.#next.leadUnconfirmed) await this.#election.holdOff();
+    this.#next.leadUnconfirmed = false;
     this.#role = "follower";
     const { dataDir, snapshots, startMs, log } = this.#options;
     const { signal } = this.#stopping;
@@ -244,14 +251,14 @@ export class PostgresCluster implements AsyncDisposable {
 
   /** Called when the backend serves. It is restarted when the role changes, until `unserve`. */
   serve(served: ServedState): void {
-    this.#next.failedToLead = false;
+    this.#next.leadUnconfirmed = false;
     this.#served = { current: served, newest: served };
     this.#election.check();
     if (this.#role !== "leader") return;
     const { epoch } = this.#lease;
     const rows = this.#rows;
     // The lease or the log was lost during the start.
-    if (epoch === null || rows?.isLost !== false) return served.renew();
+    if (epoch === null || rows?.isLost !== false) return served.restart();
     const { dataDir, snapshots: target, log } = this.#options;
     const { slow: connection, statements } = this.#database;
     const { id: clusterId, generation } = this.#identity;
@@ -283,6 +290,7 @@ export class PostgresCluster implements AsyncDisposable {
     await snapshots?.[Symbol.asyncDispose]();
   }
 
+  /** Returns the position of this server as the leader: `ts` is its newest commit. */
   leaderPosition(ts: number): Pick<LogPosition, "seq" | "ts"> {
     return { seq: Math.max(this.#startSeq, this.#rows?.appended.seq ?? 0), ts };
   }
@@ -292,10 +300,10 @@ export class PostgresCluster implements AsyncDisposable {
     this.#next.fromSnapshot = true;
   }
 
-  /** Resolves with the end of the log; `null` while the database is unreachable. */
+  /** Returns the position of the newest row in PostgreSQL; `null` while PostgreSQL is unreachable. */
   async end(): Promise<Pick<LogPosition, "seq" | "ts"> | null> {
     try {
-      return await this.#end(this.#database.slow);
+      return await this.#logEnd(this.#database.slow);
     } catch (error) {
       if (error instanceof AwayError) return null;
       throw error;
@@ -307,7 +315,7 @@ export class PostgresCluster implements AsyncDisposable {
     return await readMembers(this.#database.slow, this.#database.statements);
   }
 
-  /** The server stops: waits for the database end. The lease is kept until the backend has ended. */
+  /** Call when the server begins to stop. Aborts waits for PostgreSQL in `begin`, and keeps the lease until disposal. */
   stopping(): void {
     this.#stopping.abort();
   }
@@ -316,19 +324,19 @@ export class PostgresCluster implements AsyncDisposable {
     this.#stopping.abort();
     await this.#election.end();
     await this.unserve();
-    // If the database is unreachable, both expire.
+    // If PostgreSQL is unreachable, both expire.
     await this.#lease.release().catch(() => {});
     await this.#report.remove();
     await this.#database[Symbol.asyncDispose]();
   }
 
-  #end(connection?: PostgresConnection): Promise<LogPosition> {
+  #logEnd(connection?: PostgresConnection): Promise<LogPosition> {
     const { generation, first } = this.#identity;
     return this.#database.end({ generation, ...first }, connection);
   }
 
   async #isAtEnd({ seq, sum }: LogPosition): Promise<boolean> {
-    const end = await this.#end();
+    const end = await this.#logEnd();
     return end.seq === seq && end.sum === sum;
   }
 
@@ -345,7 +353,7 @@ export class PostgresCluster implements AsyncDisposable {
     if (epoch === null) throw new Error("A leader must have the lease");
     const { log } = this.#options;
     this.#takeovers++;
-    this.#next.failedToLead = true;
+    this.#next.leadUnconfirmed = true;
     this.#rows = new PostgresRows({
       connection: this.#database.rows,
       statements: this.#database.statements,
@@ -356,7 +364,7 @@ export class PostgresCluster implements AsyncDisposable {
         log("warn", "This server no longer leads its cluster", { code: "cluster", reason });
         // As a follower, it applies the rows that it lacks, even if it still has the lease.
         if (this.#served.current === null) this.#rows?.close();
-        else this.#served.current.renew();
+        else this.#served.current.restart();
       },
     });
     log("info", "This server is the leader of its cluster", { epoch, cluster: this.#identity.id });

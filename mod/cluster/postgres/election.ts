@@ -1,4 +1,8 @@
-/** Renews the lease, or takes a free one: the server applies the log to its end, then its backend restarts as leader. */
+/**
+ * Renews the lease, or takes a free one: the server applies the log to its end, then its backend restarts as leader. The
+ * `PostgresCluster` creates one for its lifetime; its loop runs until `end`. It takes the lease only while a follower is served
+ * near the end of the log, and never while it holds off or the server stops. Errors of PostgreSQL are logged and retried.
+ */
 import { setTimeout as wait } from "node:timers/promises";
 import type { Log } from "../../kit/log.ts";
 import type { MakeBackup } from "../../ops/backups/mod.ts";
@@ -21,7 +25,7 @@ export interface ServedState {
   /** Ends work that only the leader may run, because another server may lead now. */
   readonly lapsed: () => Promise<void>;
   /** Restarts the backend in the role that `begin` returns. */
-  readonly renew: () => void;
+  readonly restart: () => void;
 }
 
 export interface LinkState {
@@ -35,7 +39,7 @@ export interface ElectionOptions {
   readonly database: ClusterDatabase;
   readonly lease: Lease;
   readonly leaseMs?: number;
-  readonly end: () => Promise<LogPosition>;
+  readonly logEnd: () => Promise<LogPosition>;
   readonly state: () => { readonly role: ClusterRole; readonly served: ServedState | null };
   /** Called after each check while a backend is served. Must not throw. */
   readonly onChecked: (served: ServedState) => void;
@@ -69,12 +73,12 @@ export class Election {
     this.#loop = this.#run();
   }
 
-  /** Start of the current outage of the database, by performance.now(). */
+  /** Start of the current outage of PostgreSQL, by performance.now(). */
   get awaySince(): number | null {
     return this.#awaySince;
   }
 
-  /** Whether this server may take the lease, or must leave it to others. */
+  /** Whether this server must not take the lease now. */
   get isHoldingOff(): boolean {
     return performance.now() < this.#holdOffUntil;
   }
@@ -91,6 +95,7 @@ export class Election {
     notifications.notify(channels.lease);
   }
 
+  /** Stops the loop, after a check in progress. Does not release the lease. */
   async end(): Promise<void> {
     this.#ended.abort();
     await this.#loop;
@@ -152,7 +157,7 @@ export class Election {
       const renewed = await lease.renew();
       if (renewed === null) {
         log("warn", "Another server has taken the lease of the cluster", { code: "cluster" });
-        if (role === "leader") served?.renew();
+        if (role === "leader") served?.restart();
         return;
       }
       if (served !== null && this.#isUnreached(renewed.others)) return await this.#yield(served);
@@ -194,7 +199,7 @@ export class Election {
     await served.lapsed();
     // Commits until another server takes the lease are valid.
     await this.#options.lease.release();
-    served.renew();
+    served.restart();
   }
 
   #onHolder(holder: LeaseHolder | null): void {
@@ -237,14 +242,14 @@ export class Election {
 
   /** A server far from the end of the log would hold the lease for long before it can commit. */
   async #isNearEnd(served: ServedState): Promise<boolean> {
-    const { seq } = await this.#options.end();
+    const { seq } = await this.#options.logEnd();
     return seq - served.position().seq < clusterLimits.takeRowsMax;
   }
 
   /** With the lease, no other server can append rows, so the log has its final end. */
   async #applyToEnd(served: ServedState): Promise<void> {
-    const { database: { notifications, channels }, end, state, stopping } = this.#options;
-    const { seq } = await end();
+    const { database: { notifications, channels }, logEnd, state, stopping } = this.#options;
+    const { seq } = await logEnd();
     const until = performance.now() + clusterLimits.renewMs;
     while (served.position().seq < seq) {
       // The next check continues, after a renewal.
@@ -252,6 +257,6 @@ export class Election {
       notifications.notify(channels.log);
       await wait(clusterLimits.applyCheckMs);
     }
-    if (state().served === served) served.renew();
+    if (state().served === served) served.restart();
   }
 }

@@ -1,7 +1,7 @@
 /** Document ids in base32: table number (4 characters), 96 random bits (20), and 2 that detect mistakes and swaps. */
 
 const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
-const ID_CHARS = 26;
+export const ID_CHARS = 26;
 /** Ids consist of groups of 10 bits, two characters each. The last random group has 6 bits. */
 const GROUPS = 12;
 const LAST_GROUP_MAX = 63;

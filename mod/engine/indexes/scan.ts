@@ -12,6 +12,7 @@ import { keyAfter, type KeyRange } from "./keys.ts";
 import type { ReadRange, ReadSetRecorder } from "../read_set.ts";
 import type { Table } from "../table.ts";
 import type { Doc } from "../types.ts";
+import { ID_CHARS } from "../documents/ids.ts";
 import type { ScanIndex } from "./field_index.ts";
 import type { ScanRow } from "../read_options.ts";
 
@@ -47,7 +48,6 @@ export interface ScanSetup {
 
 const { scanRowsFirst, scanRowsFirstMax, scanRowsMax, scanCharsAimed } = engineLimits;
 const DONE: IteratorResult<ScanRow, undefined> = { done: true, value: undefined };
-const ID_CHARS = 26;
 
 export class Scan implements IterableIterator<ScanRow> {
   readonly table: Table;

@@ -1,4 +1,8 @@
-/** Creates backups: an archive of one consistent state of a data folder, with or without a running server. */
+/**
+ * Creates backups of a data folder, with or without a running server. The command `backup` and the maintenance process call
+ * it. An archive contains one consistent state of the database and its files; the execution log is copied later. The archive
+ * appears only when complete, and an error leaves neither an incomplete archive nor temporary files.
+ */
 import project from "../../../deno.json" with { type: "json" };
 import { join, resolve } from "node:path";
 import {
@@ -39,7 +43,7 @@ export interface BackupSummary {
   /** ISO 8601, in UTC. */
   createdAt: string;
   parts: ArchiveManifest["parts"];
-  /** Number of referenced files, up to a limit, that the data folder lacks. 0 without `withFiles`. */
+  /** Number of referenced files, up to a limit, that the data folder lacks. Includes files in a bucket. 0 without `withFiles`. */
   missingFiles: number;
   /** Position in the journal's history; `null` without a journal. */
   history: JournalHead | null;
@@ -51,7 +55,7 @@ export interface BackupControl {
   /** Called if another backup of the data folder must finish first. */
   readonly onWait?: () => void;
   /** Locks the data folder while its parts are opened, so that no restore starts. `null` if a server holds it. */
-  readonly takeData?: () => Promise<Disposable | null>;
+  readonly lockDataFolder?: () => Promise<Disposable | null>;
   readonly onProgress?: OnProgress;
 }
 
@@ -65,16 +69,19 @@ interface Snapshot {
 }
 
 /**
- * Creates a backup of one consistent database state and the files it references in the data folder. Writers are not blocked.
- * Needs temporary disk space for a copy of the databases. The archive (mode 0600) appears under its name when complete and
- * synced. Blocks the thread while copying databases and compressing. Throws a `BackupError`, an `UnusableDatabaseError` or the
- * reason of `signal`, leaving nothing behind.
+ * Creates a backup of one consistent state of the database and the files it references in the data folder. The execution log is
+ * copied later. If files were deleted while the snapshot was taken, it is taken again; after `snapshotAttemptsMax` attempts,
+ * missing files are counted instead. Writers are not blocked. Needs temporary disk space for a copy of the databases. The
+ * archive (mode 0600) appears under its name when complete and synced. Blocks the thread while copying databases and
+ * compressing. Throws a `BackupError`, an `UnusableDatabaseError` or the reason of `signal`, and then removes the incomplete
+ * archive and temporary files. `backup.lock` remains in the data folder.
  */
 export async function createBackup(
   options: BackupOptions,
   control: BackupControl = {},
 ): Promise<BackupSummary> {
-  const { signal = new AbortController().signal, onWait, takeData = () => Promise.resolve(null) } = control;
+  const { signal = new AbortController().signal, onWait, lockDataFolder = () => Promise.resolve(null) } =
+    control;
   const { dataDir } = options;
   const out = resolve(options.out);
   await checkSource(options);
@@ -82,7 +89,7 @@ export async function createBackup(
     await using file = await NewFile.create(out);
     await using work = await WorkFolder.acquire(dataDir, { signal, ...(onWait && { onWait }) });
     using data = new DisposableStack();
-    data.use(await takeData());
+    data.use(await lockDataFolder());
     if (!await hasDiskSpace(dataDir, await databaseBytes(dataDir, archiveNames.database))) {
       throw new NoSpaceError(options);
     }
@@ -91,7 +98,7 @@ export async function createBackup(
     control.onProgress?.({ what: "Copying the database", done: 0, of: null, unit: "bytes" });
     const { createdAt, ts, database, missingFiles, history } = await takeSnapshot({
       ...{ dataDir, work, files },
-      whenHeld: () => data.dispose(),
+      onOpened: () => data.dispose(),
     });
     const log = await copyLog(options, work);
     signal.throwIfAborted();
@@ -104,7 +111,7 @@ export async function createBackup(
       file.writable({ whenFull: () => new NoSpaceError(options) }),
       { format: 1, ...facts, syncline: project.version },
       entries({ database, log, secret, files, signal }),
-      await packing({ paths: [database, log, secret], files, ...control }),
+      await packingReporter({ paths: [database, log, secret], files, ...control }),
     );
     await file.publish();
     return { path: out, bytes, ...facts, missingFiles, history };
@@ -134,13 +141,13 @@ async function checkSource({ dataDir, includeSecret }: BackupOptions): Promise<v
   }
 }
 
-/** Copies the database and links the files it references. */
+/** Copies the database and links the files it references: before and after opening it, see `stored_files.ts`. */
 async function takeSnapshot(
-  { dataDir, work, files, whenHeld }: {
+  { dataDir, work, files, onOpened }: {
     readonly dataDir: string;
     readonly work: WorkFolder;
     readonly files: StoredFiles | null;
-    readonly whenHeld: () => void;
+    readonly onOpened: () => void;
   },
 ): Promise<Snapshot> {
   const source = join(dataDir, archiveNames.database);
@@ -148,10 +155,10 @@ async function takeSnapshot(
     const database = join(work.databases, `${attempt}.db`);
     await files?.link();
     const createdAt = new Date();
-    const { ts, history } = await copySnapshot(source, { database, files, whenHeld });
+    const { ts, history } = await copySnapshot(source, { database, files, onOpened });
     const missing = await files?.select(database) ?? new Set<string>();
     // Files still referenced are lost or in a bucket; others were deleted while the snapshot was taken.
-    if (attempt >= opsLimits.snapshotAttemptsMax || !anyDereferenced(missing, source)) {
+    if (attempt >= opsLimits.snapshotAttemptsMax || !anyNoLongerReferenced(missing, source)) {
       return { createdAt, ts, database, missingFiles: missing.size, history };
     }
     await Deno.remove(database);
@@ -160,23 +167,23 @@ async function takeSnapshot(
 
 async function copySnapshot(
   source: string,
-  { database, files, whenHeld }: {
+  { database, files, onOpened }: {
     readonly database: string;
     readonly files: StoredFiles | null;
     /** Called when the snapshot is open and its files are linked. */
-    readonly whenHeld: () => void;
+    readonly onOpened: () => void;
   },
 ): Promise<Pick<DatabaseSnapshot, "ts" | "history">> {
   using held = openDatabaseSnapshot(source);
   await files?.link();
-  whenHeld();
+  onOpened();
   await held.copyTo(database);
   const { ts, history } = held;
   return { ts, history };
 }
 
 /** Whether the current database no longer references one of the files. */
-function anyDereferenced(missing: ReadonlySet<string>, database: string): boolean {
+function anyNoLongerReferenced(missing: ReadonlySet<string>, database: string): boolean {
   if (missing.size === 0) return false;
   const gone = new Set(missing);
   for (const blob of blobsIn(database)) {
@@ -211,7 +218,7 @@ async function copyLog(options: BackupOptions, work: WorkFolder): Promise<string
 }
 
 /** Reports the bytes that are archived. */
-async function packing(
+async function packingReporter(
   { paths, files, onProgress }: Pick<BackupControl, "onProgress"> & {
     readonly paths: readonly (string | null)[];
     readonly files: StoredFiles | null;

@@ -86,7 +86,7 @@ export function startClustering(
     lagMs: () => following.figures?.().lagMs ?? null,
     makeBackup: maintenance.makeBackup,
     lapsed: () => parts.scheduling.endActions(),
-    renew: requestReplacement,
+    restart: requestReplacement,
   };
   return {
     routes,

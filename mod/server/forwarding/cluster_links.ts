@@ -151,7 +151,7 @@ export class ClusterLinks implements AsyncDisposable {
     stack.move();
     self = new ClusterLinks(options, { listener, socket, forwarded });
     const links = self;
-    cluster.publish({ address, certificate }, {
+    cluster.setLinkAddress({ address, certificate }, {
       links: () => links.#leading?.leader.followers.size ?? null,
       unlinkedMs: () => links.#calls.unlinkedMs,
     });

@@ -1,4 +1,8 @@
-/** Uploads through signed URLs (UP), and the rules of these URLs for all kinds of uploads. */
+/**
+ * Uploads through signed URLs (docs/contract.md, UP), and the rules of these URLs for all kinds of uploads. The upload route
+ * calls `Uploads`; resumable uploads share `UploadUrls` and `commitUpload`. The mutation `commitFile` makes a URL single-use;
+ * the rate limit and the reservations hold per process.
+ */
 import { RateLimitedError, ServiceError, UserError } from "../../errors.ts";
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import { storageLimits } from "../limits.ts";
@@ -38,6 +42,7 @@ interface UploadsOptions {
   readonly now: () => number;
 }
 
+/** Uploads of whole bodies. At most `uploadsAtOnceMax` run at once in a process; others are rejected as `overloaded`. */
 export class Uploads {
   readonly #options: UploadsOptions;
   #running = 0;
@@ -46,7 +51,10 @@ export class Uploads {
     this.#options = options;
   }
 
-  /** Stores a file; resolves to its ID when durable and committed. After an error the URL can be used again. */
+  /**
+   * Stores a file. Resolves to its ID once durable and committed. After an error the URL stays usable, unless it was used or has
+   * expired, or the commit's outcome is unknown.
+   */
   async upload(request: UploadRequest): Promise<string> {
     const { urls } = this.#options;
     urls.count(request.client);
@@ -107,6 +115,7 @@ interface UploadUrlsOptions {
   readonly now: () => number;
 }
 
+/** Checks of upload URLs. The rate limit and the reservations hold per process; `commitFile` makes a URL single-use. */
 export class UploadUrls {
   readonly #options: UploadUrlsOptions;
   readonly #perClient: RateLimiter;
@@ -131,7 +140,7 @@ export class UploadUrls {
     return token;
   }
 
-  /** Reserves the URL until disposed. Throws `upload_in_progress`. */
+  /** Reserves the URL in this process until disposed. Throws `upload_in_progress`. */
   reserve({ token }: Pick<UploadToken, "token">): Disposable {
     if (this.#reserved.has(token)) throw new ServiceError("upload_in_progress");
     this.#reserved.add(token);

@@ -35,7 +35,7 @@ export function servedState(parts: Partial<ServedState> = {}): ServedState {
     lagMs: () => null,
     makeBackup: () => Promise.reject(new Error("nothing is backed up here")),
     lapsed: () => Promise.resolve(),
-    renew: () => {},
+    restart: () => {},
     ...parts,
   };
 }
