@@ -100,8 +100,10 @@ export class LocalSetup implements Setup {
   }
 
   static async start(workers = 1): Promise<LocalSetup> {
-    const setup = new LocalSetup(workers);
+    await using started = new AsyncDisposableStack();
+    const setup = started.use(new LocalSetup(workers));
     setup.#server = await setup.#start();
+    started.move();
     return setup;
   }
 
@@ -180,13 +182,16 @@ export class ClusterSetup implements Setup {
   }
 
   static async start(): Promise<ClusterSetup> {
-    const postgres = await TestPostgres.start();
+    await using started = new AsyncDisposableStack();
+    const postgres = started.use(await TestPostgres.start());
     const app = ["--functions", join(projectDir, FUNCTIONS)];
-    const rig = await ProcessRig.start(await postgres.database(), 3, { app });
+    const rig = started.use(await ProcessRig.start(await postgres.database(), 3, { app }));
     const [first, ...others] = rig.servers;
     await first?.start();
     await Promise.all(others.map((server) => server.start()));
-    return new ClusterSetup(postgres, rig);
+    const setup = new ClusterSetup(postgres, rig);
+    started.move();
+    return setup;
   }
 
   async inflict(fault: string, pick: (below: number) => number): Promise<void> {
