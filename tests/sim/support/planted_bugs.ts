@@ -97,11 +97,11 @@ export const plantedBugs: Record<string, () => Disposable> = {
   /** A socket is not notified that a result has arrived or that a Transition is due. */
   "a forgotten Transition": () =>
     replaced(SyncConnection.prototype, {
-      name: "touch",
-      by: (touch) => {
+      name: "needsAdvance",
+      by: (needsAdvance) => {
         const forgets = every(50);
         return function (this: SyncConnection) {
-          if (!forgets()) touch.call(this);
+          if (!forgets()) needsAdvance.call(this);
         };
       },
     }),
