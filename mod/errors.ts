@@ -1,6 +1,6 @@
 /**
- * Every error the service answers with, once: code, HTTP status, default text. Code elsewhere throws
- * `new ServiceError(code)`; nobody else writes a status or a code. `UserError` is the app's own.
+ * All errors of the service, with code, HTTP status and default message. Other files throw `new ServiceError(code)` and contain
+ * no status. `UserError` is for errors of the app.
  */
 
 /** Codes of the contract's HTTP table, with the status and the text a client sees. */

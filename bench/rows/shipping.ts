@@ -102,11 +102,11 @@ async function idle(outer: BenchContext): Promise<Row> {
   await using context = outer.inner();
   const durationMs = context.full ? 120_000 : 15_000;
   await using bucket = new FakeBucket();
-  const place = bucket.location();
+  const location = bucket.location();
   const server = await context.serverWith([
-    ...["--metrics", "--replicate-to", `s3://${place.bucket}/replica`],
-    ...["--s3-endpoint", place.endpoint ?? "", "--s3-region", place.region],
-    ...["--s3-access-key-id", place.accessKeyId, "--s3-secret-access-key", place.secretAccessKey],
+    ...["--metrics", "--replicate-to", `s3://${location.bucket}/replica`],
+    ...["--s3-endpoint", location.endpoint ?? "", "--s3-region", location.region],
+    ...["--s3-access-key-id", location.accessKeyId, "--s3-secret-access-key", location.secretAccessKey],
   ], transferFunctions);
   await seedAccounts(server, ACCOUNTS);
   await shipped(server);

@@ -1,4 +1,4 @@
-/** TestPhotos for the rows about thumbnails, and plain sharp that makes thumbnails of them in a loop. */
+/** Photos for the rows about thumbnails, and plain sharp that makes thumbnails of them in a loop. */
 import { fileURLToPath } from "node:url";
 import { join } from "node:path";
 import { Child } from "../../tests/support/processes/child.ts";

@@ -26,10 +26,10 @@ if (accessToken === null) {
 }
 
 async function show() {
-  // Without a front end, / redirects to the dashboard, which cannot be framed.
+  // Without a frontend, / redirects to the dashboard, which cannot be framed.
   const { url } = await fetch("/", { method: "HEAD" });
   if (new URL(url).pathname.startsWith("/_/")) {
-    return say("This server has no front end. The session stays active until you end it here.");
+    return say("This server has no frontend. The session stays active until you end it here.");
   }
   const frame = document.createElement("iframe");
   frame.title = `The app as ${name}`;

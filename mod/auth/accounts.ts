@@ -151,7 +151,7 @@ export class UserAccounts {
     return await sessions.issue(session, { refreshToken: prepared.refreshToken, at: prepared.row.now });
   }
 
-  /** Rotates a refresh token. The same token and `attemptId` within the grace time get the same response. */
+  /** Rotates a refresh token. The same token and `attemptId` within the grace time get the same response. Throws `ServiceError`s. */
   async refresh(
     { refreshToken, attemptId = null }: {
       readonly refreshToken: string;

@@ -6,7 +6,7 @@ const LOCAL_CHARS_MAX = 64;
 const LOCAL = /^[^\s"(),:;<>@[\\\]\p{Cc}\p{Cf}]+$/u;
 const DOMAIN = /^(?=.{1,253}$)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
-/** Returns the normalized address, or `null` if invalid. Mail goes to this form only, so no other mailbox gets it. */
+/** Returns the address in lower case with an ASCII domain, or `null` if invalid. Mail goes to this form only, never to the input. */
 export function normalizedEmail(text: string): string | null {
   const trimmed = text.trim();
   const at = trimmed.lastIndexOf("@");

@@ -38,8 +38,8 @@ export async function makeBundles(): Promise<BundledFile[]> {
 /** Writes the bundles of a clone. Its entry modules remain, so that processes are started with the bundles. */
 async function writeClone(folder: string): Promise<void> {
   // Its last part is the state of the sources, followed by the id of the process that builds it.
-  const lasting = folder.replace(/\.\d+$/, "");
-  for (const { path, text } of await bundles({ folder, define: { BUNDLES: JSON.stringify(lasting) } })) {
+  const finalFolder = folder.replace(/\.\d+$/, "");
+  for (const { path, text } of await bundles({ folder, define: { BUNDLES: JSON.stringify(finalFolder) } })) {
     const file = join(projectDir, path);
     await Deno.mkdir(dirname(file), { recursive: true });
     await Deno.writeTextFile(file, text);
@@ -84,7 +84,7 @@ async function bundled(
     minifySyntax: true,
     logLevel: "error",
     plugins: [{
-      name: "places",
+      name: "original-urls",
       setup(build) {
         // npm packages and runtime modules.
         build.onResolve({ filter: /^[^./]/ }, ({ path }) => ({ path, external: true }));
@@ -95,7 +95,7 @@ async function bundled(
             contents: withOriginalUrl(text, {
               file,
               root: `${relative(folder, ".")}/`,
-              begins: entries.includes(file),
+              isEntry: entries.includes(file),
             }),
             loader: "ts",
           };
@@ -109,11 +109,11 @@ async function bundled(
 /** The bundle with its original module URL, and whether it is the entry of the process. */
 function withOriginalUrl(
   text: string,
-  { file, root, begins }: { readonly file: string; readonly root: string; readonly begins: boolean },
+  { file, root, isEntry }: { readonly file: string; readonly root: string; readonly isEntry: boolean },
 ): string {
   const url = `new URL(${JSON.stringify(root + file)}, import.meta.url).href`;
   return text
-    .replaceAll("import.meta.main", String(begins))
+    .replaceAll("import.meta.main", String(isEntry))
     .replaceAll(/import\.meta\.url\b/g, url);
 }
 

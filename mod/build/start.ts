@@ -8,8 +8,10 @@ import { fileURLToPath } from "node:url";
 const root = new URL("../../", import.meta.url);
 /** Contains a folder for each state of the sources. */
 const FOLDER = "mod/.bundles/";
-/** Older bundles that remain, because a server may still run from them. */
+/** Newest bundles that remain: a server may still run from those before the newest. */
 const KEPT = 2;
+/** Time to build bundles. */
+const BUILD_MS_MAX = 120_000;
 
 /** Hash of the names, sizes and times of all files that bundles depend on. */
 function stateOfSources(): string {
@@ -30,35 +32,45 @@ function stateOfSources(): string {
   return hash.digest("hex").slice(0, 16);
 }
 
-function isThere(folder: URL): boolean {
+function isFolder(url: URL): boolean {
   try {
-    return Deno.statSync(folder).isDirectory;
+    return Deno.statSync(url).isDirectory;
   } catch {
     return false;
   }
 }
 
-/** Builds the bundles of this state. Returns whether they are there. */
+/** Builds the bundles of this state. Returns whether they exist. */
 async function build(state: string): Promise<boolean> {
   const all = new URL(FOLDER, root);
-  const made = new URL(`${state}/`, all);
-  // Another start may build the same ones. They are there when they are complete.
+  const built = new URL(state, all);
+  // Another start may build the same ones. They get their name when they are complete.
   const unfinished = `${state}.${Deno.pid}`;
+  let failure: Record<string, unknown> = {};
   try {
     Deno.mkdirSync(all, { recursive: true });
-    const { success } = await new Deno.Command("sh", {
+    const { success, code, stderr } = await new Deno.Command("sh", {
       // Only a shell may be started.
       args: ["-c", 'exec "$0" "$@"', Deno.execPath(), ...builderArguments(`${FOLDER}${unfinished}`)],
       stdin: "null",
       stdout: "null",
-      stderr: "null",
+      stderr: "piped",
+      signal: AbortSignal.timeout(BUILD_MS_MAX),
     }).output();
-    if (success) Deno.renameSync(new URL(unfinished, all), made);
-  } catch {
-    // The folder is read-only, or the other start was faster.
+    if (success) Deno.renameSync(new URL(unfinished, all), built);
+    else failure = { exitCode: code, stack: new TextDecoder().decode(stderr).trimEnd() || "no output" };
+  } catch (error) {
+    // The folder is read-only, or another start was faster.
+    failure = { error };
   }
-  if (isThere(made)) removeOld(all);
-  return isThere(made);
+  removeIfPossible(new URL(unfinished, all));
+  if (isFolder(built)) {
+    removeOld(all);
+    return true;
+  }
+  const { stderrLog } = await import("../kit/log.ts");
+  stderrLog({ debug: false })("warn", "Cannot build bundles; starting from the sources", failure);
+  return false;
 }
 
 function builderArguments(folder: string): string[] {
@@ -72,15 +84,30 @@ function builderArguments(folder: string): string[] {
 }
 
 function removeOld(all: URL): void {
-  const folders = [...Deno.readDirSync(all)].map(({ name }) => ({
-    url: new URL(name, all),
-    time: Deno.statSync(new URL(name, all)).mtime?.getTime() ?? 0,
-  }));
-  for (const { url } of folders.sort((a, b) => b.time - a.time).slice(KEPT)) {
+  const folders = [...Deno.readDirSync(all)].map(({ name }) => {
+    const url = new URL(name, all);
+    return { url, time: modifiedAt(url) };
+  });
+  for (const { url } of folders.sort((a, b) => b.time - a.time).slice(KEPT)) removeIfPossible(url);
+}
+
+/** Returns 0 for a folder that another start has removed. */
+function modifiedAt(url: URL): number {
+  try {
+    return Deno.statSync(url).mtime?.getTime() ?? 0;
+  } catch {
+    return 0;
+  }
+}
+
+function removeIfPossible(url: URL): void {
+  try {
     Deno.removeSync(url, { recursive: true });
+  } catch {
+    // Another start has removed it, or this process may not. A start must not fail for it.
   }
 }
 
 const state = stateOfSources();
-const isBuilt = isThere(new URL(`${FOLDER}${state}`, root)) || await build(state);
+const isBuilt = isFolder(new URL(`${FOLDER}${state}`, root)) || await build(state);
 await import(new URL(isBuilt ? `${FOLDER}${state}/main.js` : "main.ts", root).href);

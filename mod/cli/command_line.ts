@@ -138,13 +138,13 @@ function givenTexts(
   const texts = new Map<OptionName, { by: "flag" | "env"; text: string }>();
   for (const [name, spec] of table) {
     const value = flags[spec.attribute ?? name];
-    // Commander sets the attribute of `--static` to false for `--no-static`.
-    const flagged = spec.flag.startsWith("--no-") ? value === false : value;
+    // Commander sets the attribute of `--static` to false for `--no-static`, which overrides SYNCLINE_STATIC too.
+    const flagged = spec.flag.startsWith("--no-") ? value === false || undefined : value;
     const fromEnv = env(spec.env) || (spec.former && env(spec.former.env));
     if (flagged === true) texts.set(name, { by: "flag", text: "true" });
     else if (typeof flagged === "string") texts.set(name, { by: "flag", text: flagged });
     // Treat an empty variable as unset.
-    else if (fromEnv) texts.set(name, { by: "env", text: fromEnv });
+    else if (fromEnv && flagged !== false) texts.set(name, { by: "env", text: fromEnv });
   }
   return texts;
 }

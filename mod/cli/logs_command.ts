@@ -1,5 +1,6 @@
 /** The command `logs`: prints the execution log of a data folder, whether or not a server runs. It only reads the file. */
 import { join, resolve } from "node:path";
+import { styleText } from "node:util";
 import type { OptionValues } from "../config/options.ts";
 import { ServiceError } from "../errors.ts";
 import { helpFields } from "../explained.ts";
@@ -11,9 +12,6 @@ import type { LoggedRun } from "../ops/log/mod.ts";
 import { StopSignals } from "../server/signals.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
 
-/** Colors of a terminal: the color of failures and the default. */
-const COLORS = { failed: "\u001b[31m", end: "\u001b[39m" } as const;
-
 /** Returns one line for the run, followed by its error and log lines, indented. `colors`: failed runs are red. */
 export function runText(run: LoggedRun, { colors = false } = {}): string {
   const { at, kind, outcome, durationMs, caller, requestId, error, logLines } = run;
@@ -24,7 +22,7 @@ export function runText(run: LoggedRun, { colors = false } = {}): string {
     head,
     ...lines.filter((line) => line !== "").flatMap((line) => line.split("\n")).map((line) => `    ${line}`),
   ].map(visible).join("\n");
-  return colors && outcome !== "success" ? `${COLORS.failed}${text}${COLORS.end}` : text;
+  return colors && outcome !== "success" ? styleText("red", text, { validateStream: false }) : text;
 }
 
 /** Escapes control characters. */

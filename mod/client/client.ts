@@ -255,8 +255,8 @@ export class SynclineClient {
   }
 
   /**
-   * Returns the URL of a stored file or of a thumbnail of it. `file` is its id, or a URL from `ctx.storage`, which files need that
-   * not everyone may read.
+   * Returns the URL of a stored file or of its thumbnail. `file` is an ID or a URL from `ctx.storage`. With `--storage-private`,
+   * pass a signed URL.
    *
    * @example
    * ```tsx

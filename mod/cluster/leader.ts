@@ -1,6 +1,6 @@
 /** The leader's side of links: accepts followers and sends commits in order, before the response of their call. */
 import type { CommitEntry } from "../engine/types.ts";
-import { type Companions, type IsolateHost, packedEntries } from "../functions/host/mod.ts";
+import { type IsolateHost, packedEntries, type PeerReaders } from "../functions/host/mod.ts";
 import { type Clock, steadyClock } from "../kit/clock.ts";
 import { closeQuietly } from "../kit/local_socket.ts";
 import { FollowerConnection, type FollowerOptions } from "./follower_connection.ts";
@@ -14,7 +14,7 @@ import { relay } from "./relay.ts";
 export interface LeaderHost extends Pick<IsolateHost, "ts" | "mutate" | "act" | "onCommits" | "onReload"> {
   readonly commits: Pick<IsolateHost["commits"], "onGroup">;
   readonly code: Pick<IsolateHost["code"], "app">;
-  readonly swaps: Pick<IsolateHost["swaps"], "accompany">;
+  readonly swaps: Pick<IsolateHost["swaps"], "setPeers">;
 }
 
 export interface LeaderOptions extends FollowerOptions {
@@ -39,7 +39,7 @@ interface RequestConnection {
   readonly ended: Promise<void>;
 }
 
-export class Leader implements Companions, AsyncDisposable {
+export class Leader implements PeerReaders, AsyncDisposable {
   readonly #options: LeaderOptions;
   readonly #clock: Clock;
   readonly #followers = new Set<FollowerConnection>();
@@ -64,7 +64,7 @@ export class Leader implements Companions, AsyncDisposable {
     // Called after the commits of a group in the same tick, also for groups without commits.
     host.commits.onGroup(() => this.#sendGroup());
     host.onReload(() => this.#sendMissed());
-    host.swaps.accompany(this);
+    host.swaps.setPeers(this);
   }
 
   get followers(): ReadonlySet<FollowerConnection> {
@@ -112,7 +112,7 @@ export class Leader implements Companions, AsyncDisposable {
     await Promise.all(this.#readers.map(pause));
   }
 
-  release(app: Parameters<Companions["release"]>[0]): void {
+  release(app: Parameters<PeerReaders["release"]>[0]): void {
     this.#pause = null;
     for (const follower of this.#readers) follower.send({ t: "release", app });
   }

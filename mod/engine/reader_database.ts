@@ -93,9 +93,9 @@ function misfitsOf(
 }
 
 /** Returns why a document does not match; `null` if it does. */
-function misfitReason(look: () => Difference | null): string | null {
+function misfitReason(compare: () => Difference | null): string | null {
   try {
-    const difference = look();
+    const difference = compare();
     return difference === null ? null : `the schema would ${differenceText(difference)}`;
   } catch (cause) {
     return cause instanceof Error ? cause.message : String(cause);

@@ -25,8 +25,8 @@ export interface Usage {
 
 /**
  * The transaction of one query or mutation. Documents are fresh objects. A query's read set covers exactly what it read: a
- * scan that stops early covers up to its last row. A mutation's read set is empty. Throws an `EngineError` with advice for unknown tables and indexes,
- * invalid bounds and exceeded limits.
+ * scan that stops early covers up to its last row. A mutation's read set is empty. Throws an `EngineError` with advice for
+ * unknown tables and indexes, invalid bounds and exceeded limits.
  */
 export interface ReadTransaction {
   readonly usage: Usage;

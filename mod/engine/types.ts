@@ -80,7 +80,10 @@ export interface TableDefinition {
   readonly vectorIndexes: readonly VectorIndexDefinition[];
   /** Changes whenever `validate` may have, and documents are validated again; without one, at each start. */
   readonly fingerprint?: string;
-  /** Validates fields and returns what to store. Throws an `InvalidFieldsError`, or an app error with the path. */
+  /**
+   * Validates fields (without `_id` and `_creationTime`) and returns what to store. Throws an `InvalidFieldsError`, or an error
+   * of app code, that names the field's path.
+   */
   readonly validate: (fields: Record<string, unknown>) => Record<string, Value>;
 }
 

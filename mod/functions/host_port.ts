@@ -23,7 +23,10 @@ export interface FollowedGroup {
   entries(): readonly CommitEntry[];
 }
 
-/** Returns whether a listener can skip a group, which saves decoding. Called once per group, in order of ts. */
+/**
+ * Returns whether a listener can skip a group, which saves decoding. Called once per group, in order of ts and before any
+ * listener. A listener that skips a group has to record its ts.
+ */
 export type SkipGroup = (group: FollowedGroup) => boolean;
 
 /** Key of a mutation's replay record (SG7), together with the call's identity. */
@@ -127,7 +130,7 @@ export interface QueryReaders {
 }
 
 export interface FunctionHost {
-  /** ts of the newest commit that listeners have processed. */
+  /** ts of the newest commit. Advanced with each group before listeners are called. */
   readonly ts: number;
 
   /** Returns the function at a path, or `undefined`. */
@@ -143,8 +146,8 @@ export interface FunctionHost {
 
   /**
    * Runs queries at one snapshot, distributed over the free readers. `onAnswer` is called once per query, in any order. If a
-   * reader dies, its queries run again at a newer snapshot. Answers newer than {@linkcode ts} are held back until listeners
-   * have processed those commits, or for at most 10 s.
+   * reader dies, its queries run again at a newer snapshot. Answers that reflect commits which listeners have not processed
+   * are held back until they have, or for at most 10 s.
    */
   startQueryBatch(
     queries: readonly FunctionCall[],

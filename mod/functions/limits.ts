@@ -46,7 +46,7 @@ export const isolateLimits = {
   /** Characters of queued arguments. */
   queuedMutationCharsMax: 256 * MiB,
   /** Busy-wait of main and the writer between consecutive single mutations. */
-  awakeMs: 1,
+  spinMs: 1,
   /** Mutations per batch. */
   batchCallsMax: 1024,
   /** Characters of arguments per batch. */
@@ -74,7 +74,7 @@ export const isolateLimits = {
   /** Maximum action runners. */
   runnersMax: 8,
   /** Maximum runners reserved for scheduled functions on the leader of a cluster. */
-  runnersApartMax: 4,
+  dedicatedRunnersMax: 4,
   /** Runners starting at once. Each start takes half a second of processor time. */
   runnersStartingMax: 2,
   /** Actions per runner when all runners are busy. */

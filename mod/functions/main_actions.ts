@@ -73,7 +73,7 @@ function outcomeOf(error: unknown): Outcome {
   return { ok: false, error: { kind: "internal", message, data: null, ...stack }, logLines: [] };
 }
 
-/** Access check for admin actions, like that of queries and mutations (`isolate/app/admin_door.ts`). */
+/** Access check for admin actions, like that of queries and mutations (`isolate/app/admin_access.ts`). */
 export interface ActionAccess {
   /** Whether a client has a valid administrator session. */
   admits(identity: Identity): Promise<boolean>;
@@ -84,12 +84,12 @@ export interface ActionAccess {
 /** Actions of main by path. Consulted before the functions of isolates. */
 export class MainActions {
   readonly #actions: ReadonlyMap<string, MainAction>;
-  readonly #door: ActionAccess | null;
+  readonly #access: ActionAccess | null;
 
   /** Without a check, clients cannot call admin actions. */
-  constructor(actions: ReadonlyMap<string, MainAction> = new Map(), door: ActionAccess | null = null) {
+  constructor(actions: ReadonlyMap<string, MainAction> = new Map(), access: ActionAccess | null = null) {
     this.#actions = actions;
-    this.#door = door;
+    this.#access = access;
   }
 
   /** Returns kind and visibility, as for functions in isolates. */
@@ -126,11 +126,11 @@ export class MainActions {
   async #runAdmin(action: MainAction, call: FunctionCall): Promise<Outcome> {
     const { args, identity, origin } = call;
     if (origin === "system") return await action.run(args, identity);
-    if (origin === "server" || this.#door === null || !await this.#door.admits(identity)) {
+    if (origin === "server" || this.#access === null || !await this.#access.admits(identity)) {
       return unknownFunction(call);
     }
     const outcome = await action.run(args, identity);
-    if (action.unnoted !== true) await this.#door.notes(call, outcome);
+    if (action.unnoted !== true) await this.#access.notes(call, outcome);
     return outcome;
   }
 }

@@ -58,7 +58,7 @@ export interface JsonBodyOptions {
   readonly whenEmpty?: unknown;
 }
 
-/** Parses JSON of any content type, which is safe: credentials are in bodies and headers only. Throws `bad_request`. */
+/** Parses JSON of any type; safe, as credentials are in bodies and headers. Throws `body_too_large`, `bad_request`. */
 export async function readJsonBody<Schema extends z.ZodType>(
   request: Request,
   schema: Schema,

@@ -377,7 +377,7 @@ export const deployLimits = {
   filesBytesMax: 512 * MiB,
   /** Maximum size of a file. */
   fileBytesMax: 64 * MiB,
-  /** Maximum number of files: functions, packages and front end. */
+  /** Maximum number of files: functions, packages and frontend. */
   filesMax: 25_000,
   /** Maximum path length. */
   pathCharsMax: 400,

@@ -6,7 +6,7 @@ import { canonicalJson } from "./canonical_json.ts";
 import { deepEqual } from "./deep_equal.ts";
 
 /** An element of the new array with its old element; `null` if it is inserted. */
-export interface Match {
+interface Match {
   readonly old: number | null;
   readonly new: number;
 }

@@ -61,7 +61,7 @@ export interface Backend extends AsyncDisposable {
   standBy?(): void;
 }
 
-/** CommandEnvironment of a backend: port, cluster and lifecycle. */
+/** Environment of a backend: port, cluster and lifecycle. */
 export interface BackendOptions {
   readonly log: Log;
   /** URL of the server for a browser on this machine, without a trailing slash. */
@@ -171,7 +171,7 @@ async function connect(
   await startFeatures(context, parts);
   const { accounts, logs, steering, sync: { hub, calls } } = parts;
   const { actions, ctxActions } = features;
-  host.serveActions({ actions, ctxActions, access: steering.doorOf(accounts.authenticator) });
+  host.serveActions({ actions, ctxActions, access: steering.actionAccess(accounts.authenticator) });
   const follows = isFollower(config);
   const [setupLink] = await Promise.all([follows ? null : accounts.setupLink(), steering.load()]);
   await features.start();

@@ -30,7 +30,7 @@ export interface Feature {
   readonly crons?: readonly Cron[];
   /** Answers the most frequent requests without a router; `null` for all others. Never rejects. */
   respondAtOnce?(request: Request): Response | Promise<Response> | null;
-  /** Called with each group of commits in order; on a follower, only with groups of service tables. */
+  /** Called with each group of commits, synchronously and in order; on a follower, only if service tables change. */
   applyCommits?(entries: readonly CommitEntry[]): void;
   /** Called when code was swapped or commits may have been missed: cached state may be outdated. */
   reload?(): void;

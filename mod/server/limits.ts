@@ -19,9 +19,9 @@ export const connectionLimits = {
   /** Share of the connections that may be WebSockets. */
   socketsShare: 0.8,
   /** Interval of the connection checks. */
-  lookMs: 2_000,
+  checkMs: 2_000,
   /** Number of file descriptors to check at first; doubles when connections are found near the end. */
-  filesLookedMin: 256,
+  filesCheckedMin: 256,
   /** Time for the first request on a new connection. */
   firstRequestMs: 20_000,
   /** Keep-alive time of an idle connection. */
@@ -37,7 +37,7 @@ export const connectionLimits = {
   /** The process ends if the port cannot be reopened for this long. */
   reopenMs: 10_000,
   /** Minimum time between two log messages about it. */
-  acceptToldMs: 60_000,
+  acceptLogMs: 60_000,
   /** Number of reopened listeners whose requests are awaited at the end. */
   serversKept: 256,
 } as const;

@@ -27,7 +27,7 @@ export class RequestHandler {
     { forwarded = false }: { readonly forwarded?: boolean } = {},
   ): Response | Promise<Response> {
     const { gate, serving } = this.#options;
-    const admitted = gate.check(given, { passedOn: forwarded });
+    const admitted = gate.check(given, { forwarded });
     if (admitted instanceof Response) {
       return serving.backend?.http.metrics?.requests.count("/", admitted) ?? admitted;
     }

@@ -251,7 +251,8 @@ export class Server implements AsyncDisposable {
       const lock = await this.#regainFolder();
       if (lock === null) return;
       this.#lock = lock;
-      this.#port.listen();
+      // A frozen new process still listens on the port.
+      this.#port.listen({ shared: canSharePorts });
       await this.#serve();
     } catch (error) {
       if (this.#stopped !== null) return;
@@ -268,7 +269,8 @@ export class Server implements AsyncDisposable {
   async #regainFolder(): Promise<DataLock | null> {
     for (const until = performance.now() + takeoverLimits.lockMs; this.#stopped === null;) {
       try {
-        return await acquire(this.#parts.config);
+        // As after any start: this server no longer takes over.
+        return await acquire({ ...this.#parts.config, takeover: false });
       } catch (error) {
         if (performance.now() >= until) throw error;
       }

@@ -57,7 +57,7 @@ async function referencesTo(
   }
 }
 
-/** Returns unreferenced files, not those newer than the scan: a document may be written after its upload. */
+/** Returns unreferenced files, except recent ones: an upload precedes the document that references it. */
 async function orphans({ calls, now }: FileActionsOptions): Promise<ScanResult<readonly string[]>> {
   const before = now() - storageLimits.orphanAgeMs;
   const named = new Set<string>();

@@ -72,7 +72,7 @@ export interface StorageOptions {
 export interface StorageService extends AsyncDisposable {
   /** Upload routes, below `/api/storage`. */
   readonly routes: Hono;
-  /** Routes below `/api/storage` that set all headers. Mount them before other middleware, which doubles the cost. */
+  /** Routes below `/api/storage` that set all headers. Mount them before other middleware, which doubles the cost of a read. */
   readonly completeRoutes: Hono;
   /** Answers the most frequent reads, or returns `null`. Call it before the router. */
   readAtOnce(request: Request): Response | null;

@@ -37,7 +37,7 @@ export interface HttpCallsOptions {
 }
 
 export interface HttpCalls {
-  /** Handles a call without the router, a tenth of a small call's time. `null` for other requests. Never rejects. */
+  /** Handles a call without the router, which would take a tenth of a small call's time. `null` for others. Never rejects. */
   readonly handleDirectly: (request: Request, info?: Deno.ServeHandlerInfo) => Promise<Response> | null;
   /** Rejects methods other than POST. */
   readonly routes: Hono;

@@ -73,12 +73,12 @@ export class InProcessHost implements FunctionHost, Disposable {
     respond: (request: RouteRequest): Promise<RouteAnswer> => this.#respond(request),
   };
   readonly #routeTable: RouteTable;
-  readonly #surroundings = useFunctionEnvironment();
+  readonly #functionEnvironment = useFunctionEnvironment();
   readonly #commitListeners: ((entries: readonly CommitEntry[]) => void)[] = [];
   readonly #freeListeners: (() => void)[] = [];
   /** The ts of the last commit, updated before listeners are notified. */
   #ts: number;
-  #waveRunning = false;
+  #batchRunning = false;
   #actionCount = 0;
   #callsUnderWay = 0;
   #serveQuery: ((call: FunctionCall) => Promise<Outcome>) | null = null;
@@ -96,7 +96,7 @@ export class InProcessHost implements FunctionHost, Disposable {
       setTableResolver(tableOfId);
       this.#writer = openWriterDatabase(databasePath);
     } catch (error) {
-      this.#surroundings.release();
+      this.#functionEnvironment.release();
       throw error;
     }
     try {
@@ -105,7 +105,7 @@ export class InProcessHost implements FunctionHost, Disposable {
       this.#reader.useSchema(app.schema);
     } catch (error) {
       this.#writer[Symbol.dispose]();
-      this.#surroundings.release();
+      this.#functionEnvironment.release();
       throw error;
     }
     this.#ts = this.#writer.ts;
@@ -117,7 +117,7 @@ export class InProcessHost implements FunctionHost, Disposable {
     this.#closed = true;
     this.#reader[Symbol.dispose]();
     this.#writer[Symbol.dispose]();
-    this.#surroundings.release();
+    this.#functionEnvironment.release();
   }
 
   get ts(): number {
@@ -134,7 +134,7 @@ export class InProcessHost implements FunctionHost, Disposable {
   }
 
   get readers(): QueryReaders {
-    return { free: !this.#waveRunning, onFree: (listener) => void this.#freeListeners.push(listener) };
+    return { free: !this.#batchRunning, onFree: (listener) => void this.#freeListeners.push(listener) };
   }
 
   onCommits(listener: (entries: readonly CommitEntry[]) => void): void {
@@ -171,14 +171,14 @@ export class InProcessHost implements FunctionHost, Disposable {
     queries: readonly FunctionCall[],
     onAnswer: (index: number, answer: QueryAnswer) => void,
   ): QueryBatchRun {
-    this.#waveRunning = true;
+    this.#batchRunning = true;
     const pinned = Promise.withResolvers<number>();
     const done = this.#counted(() =>
       exclusively(async () => {
         if (!this.#closed) await this.#runQueryBatch(queries, { onAnswer, onPinned: pinned.resolve });
       })
     ).then(() => {
-      this.#waveRunning = false;
+      this.#batchRunning = false;
       for (const listener of this.#freeListeners) listener();
     });
     return { pinned: pinned.promise, done };
@@ -207,7 +207,7 @@ export class InProcessHost implements FunctionHost, Disposable {
       const { ending } = await inAction(
         now,
         () =>
-          withActionCtx(app, { ...call, ...this.#surroundingsOf({ identity }, 0) }, async (ctx) => {
+          withActionCtx(app, { ...call, ...this.#actionEnvironment({ identity }, 0) }, async (ctx) => {
             const answer: unknown = await handler(ctx as never, asked);
             if (!(answer instanceof Response) || answer.status < 200) {
               throw new TypeError("The handler of a route must return a Response");
@@ -239,7 +239,7 @@ export class InProcessHost implements FunctionHost, Disposable {
       () => timeout.resolve(failed("internal", timeoutText("action", actionTimeoutMs))),
       actionTimeoutMs,
     );
-    const run = inAction(now, () => runAction(app, message, this.#surroundingsOf(call, depth)));
+    const run = inAction(now, () => runAction(app, message, this.#actionEnvironment(call, depth)));
     const answer = run.then(({ ending, logLines }) => outcomeOf(ending, logLines));
     try {
       return await Promise.race([answer, timeout.promise]);
@@ -249,7 +249,7 @@ export class InProcessHost implements FunctionHost, Disposable {
   }
 
   /** Context of an action. */
-  #surroundingsOf(
+  #actionEnvironment(
     { identity, lineage }: Pick<FunctionCall, "identity" | "lineage">,
     depth: number,
   ): ActionEnvironment {

@@ -68,7 +68,7 @@ export function testHttp(
 
   return async (request) => {
     // Requests of a test arrive without a port, so any host is accepted.
-    const admitted = gate.check(request, { passedOn: true });
+    const admitted = gate.check(request, { forwarded: true });
     const response = admitted instanceof Response ? admitted : await admitted.finish(answer(admitted));
     return request.method === "HEAD" && response.body !== null ? new Response(null, response) : response;
   };

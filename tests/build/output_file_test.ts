@@ -11,7 +11,7 @@ async function inTempDir(test: (dir: string) => Promise<void>): Promise<void> {
   await test(dir);
 }
 
-/** Runs a build that has to refuse, and gives what it said. */
+/** Runs a build that must refuse. Returns its error output. */
 async function refusal(permissions: string, main: string, ...args: string[]): Promise<string> {
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
     args: ["run", "--quiet", "--no-prompt", `-P=${permissions}`, main, ...args],
@@ -19,10 +19,10 @@ async function refusal(permissions: string, main: string, ...args: string[]): Pr
     env: { NO_COLOR: "1" },
     stdin: "null",
   }).output();
-  const logged = new TextDecoder().decode(stderr);
-  assert.equal(code, 1, logged);
+  const message = new TextDecoder().decode(stderr);
+  assert.equal(code, 1, message);
   assert.equal(new TextDecoder().decode(stdout), "");
-  return logged;
+  return message;
 }
 
 Deno.test("a file that is written replaces the one before it", () =>

@@ -15,11 +15,15 @@ async function copyClone(): Promise<string> {
   return clone;
 }
 
+interface Started {
+  readonly help: string;
+  readonly warnings: string;
+  readonly bundles: readonly string[];
+}
+
 /** Returns the output of `serve --help` and the names of the bundles. */
-async function helpOf(
-  clone: string,
-): Promise<{ readonly help: string; readonly bundles: readonly string[] }> {
-  const { stdout } = await new Deno.Command(Deno.execPath(), {
+async function helpOf(clone: string): Promise<Started> {
+  const { stdout, stderr } = await new Deno.Command(Deno.execPath(), {
     args: [
       ...["run", "--quiet", "--no-prompt", "--config", join(clone, "deno.serve.json"), "-P=serve"],
       ...[join(clone, "mod/build/start.ts"), "--help"],
@@ -29,6 +33,7 @@ async function helpOf(
   const folder = join(clone, "mod/.bundles");
   return {
     help: new TextDecoder().decode(stdout),
+    warnings: new TextDecoder().decode(stderr),
     bundles: Deno.statSync(folder).isDirectory ? readdirSync(folder).toSorted() : [],
   };
 }
@@ -38,6 +43,7 @@ Deno.test("a clone builds its bundles at the first start and after each change o
   try {
     const first = await helpOf(clone);
     assert.match(first.help, /--data/);
+    assert.equal(first.warnings, "");
     assert.equal(first.bundles.length, 1);
     assert.deepEqual(await helpOf(clone), first);
     for (const end of ["//", "// again"]) {
@@ -57,9 +63,41 @@ Deno.test("a clone that cannot build its bundles starts from its sources", async
   const clone = await copyClone();
   try {
     await Deno.writeTextFile(join(clone, "mod/.bundles"), "not a folder");
-    const { help, bundles } = await helpOf(clone);
+    const { help, warnings, bundles } = await helpOf(clone);
     assert.match(help, /--data/);
+    assert.match(warnings, /WARN {2}Cannot build bundles; starting from the sources error=/);
     assert.deepEqual(bundles, []);
+  } finally {
+    await Deno.remove(clone, { recursive: true });
+  }
+});
+
+Deno.test("a clone whose bundler fails starts from its sources, and logs the output of the bundler", async () => {
+  const clone = await copyClone();
+  try {
+    await Deno.writeTextFile(
+      join(clone, "mod/build/bundles.ts"),
+      `Deno.mkdirSync(\`${clone}/\${Deno.args[0]}\`);\nthrow new Error("a bug");\n`,
+    );
+    const { help, warnings, bundles } = await helpOf(clone);
+    assert.match(help, /--data/);
+    assert.match(warnings, /WARN {2}Cannot build bundles; starting from the sources exitCode=1\n[^]*a bug/);
+    assert.deepEqual(bundles, [], "unfinished bundles are removed");
+  } finally {
+    await Deno.remove(clone, { recursive: true });
+  }
+});
+
+Deno.test("a clone starts while another start removes old bundles", async () => {
+  const clone = await copyClone();
+  try {
+    // Listed, but its target is gone.
+    for (const name of ["a", "b"]) await Deno.mkdir(join(clone, "mod/.bundles", name), { recursive: true });
+    await Deno.symlink(join(clone, "gone"), join(clone, "mod/.bundles/c"));
+    const { help, warnings, bundles } = await helpOf(clone);
+    assert.match(help, /--data/);
+    assert.equal(warnings, "");
+    assert.equal(bundles.length, 2);
   } finally {
     await Deno.remove(clone, { recursive: true });
   }

@@ -42,11 +42,11 @@ Deno.test({
         await tab.connection("Live");
       }
       assert.deepEqual(new Set(proxy.sockets), new Set(servers), "each is on a server of its own");
-      const logged: string[] = [];
+      const sent: string[] = [];
       const allSay = async (when: string): Promise<void> => {
         await Promise.all(tabs.map(async (tab, at) => {
           const text = `${PEOPLE[at]} ${when}`;
-          logged.push(text);
+          sent.push(text);
           await tab.say(text);
         }));
         for (const tab of tabs) {
@@ -63,7 +63,7 @@ Deno.test({
       await allSay("behind the next one");
 
       const [bodies = []] = await Promise.all(tabs.map((tab) => tab.bodies()));
-      assert.deepEqual(bodies.toSorted(), logged.toSorted(), "each was sent once");
+      assert.deepEqual(bodies.toSorted(), sent.toSorted(), "each was sent once");
       for (const tab of tabs) {
         assert.deepEqual(await tab.bodies(), bodies);
         assert.deepEqual(tab.errors, []);

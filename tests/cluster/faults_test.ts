@@ -91,11 +91,11 @@ class Run {
       for (const name of schedule(this.#pick)) {
         await this.#one(name);
         if (FAULTS[name].takesOver && ++this.takeovers % AUDIT_EVERY === 0) {
-          await this.#audit.look(this.#rig.servers);
+          await this.#audit.check(this.#rig.servers);
         }
       }
       await this.#clients.end();
-      await this.#audit.look(this.#rig.servers, { restart: true });
+      await this.#audit.check(this.#rig.servers, { all: true });
       this.#assertNoFaults();
     } catch (error) {
       const what = `seed ${SEED}, kinds ${KINDS}, behind ${this.takeovers} takeovers`;
@@ -165,16 +165,16 @@ Deno.test({
   sanitizeResources: false,
   async fn() {
     await using postgres = await TestPostgres.start();
-    let logged: (line: string) => void = () => {};
+    let note: (line: string) => void = () => {};
     await using rig = await ProcessRig.start(await postgres.database(), 3, {
-      onSaid: (line) => logged(line),
+      onLeadershipLog: (line) => note(line),
     });
     const [first, ...others] = rig.servers;
     await first?.start();
     await Promise.all(others.map((server) => server.start()));
     await using clients = new Clients(rig.servers);
     const run = new Run({ postgres, rig, clients });
-    logged = (line) => run.history.note(line);
+    note = (line) => run.history.note(line);
     await clients.begin({ writers: CLIENTS, watchers: CLIENTS });
     await run.all();
     assert.ok(clients.seen > CLIENTS, "watchers saw what was written");

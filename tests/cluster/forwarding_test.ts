@@ -327,8 +327,8 @@ Deno.test(needs(postgres, "what is asked of a server that does not lead"), async
       stopped = true;
       await Promise.all(work);
       // If this server has become the leader, its own clients must retry.
-      const printed = () => c.logged.slice(-20).join("\n");
-      if (await role(c) === "follower") assert.deepEqual(failures, [], printed());
+      const newest = () => c.logged.slice(-20).join("\n");
+      if (await role(c) === "follower") assert.deepEqual(failures, [], newest());
       await addNamed(c, { text: "named", name: `${session} 1` });
       const again = await addNamed(a, { text: "named", name: `${session} 1` });
       assert.equal(again.body.status, "success");

@@ -84,31 +84,31 @@ Deno.test("[WK7] functions are replaced when the queries of all followers are pa
   await using world = new LinkWorld();
   const { leader } = world;
   const calls = new LeaderCalls({ ts: () => 0 });
-  const logged: string[] = [];
+  const events: string[] = [];
   const first = await world.follow(calls);
   const holding = Promise.withResolvers<void>();
   first.listen({
     hold() {
-      logged.push("first holds");
+      events.push("first holds");
       return holding.promise;
     },
-    release: (app) => logged.push(`first serves ${app?.version}`),
+    release: (app) => events.push(`first serves ${app?.version}`),
   });
   let held = false;
   const hold = leader.hold().then(() => held = true);
-  await until(() => logged.length === 1);
+  await until(() => events.length === 1);
   assert.equal(held, false);
   const second = await world.follow(new LeaderCalls({ ts: () => 0 }));
   holding.resolve();
   await hold;
   leader.release({ ...APP, version: "new" });
   second.listen({
-    hold: () => Promise.resolve(void logged.push("second holds")),
-    release: (app) => logged.push(`second serves ${app?.version}`),
+    hold: () => Promise.resolve(void events.push("second holds")),
+    release: (app) => events.push(`second serves ${app?.version}`),
   });
-  await until(() => logged.length === 4);
-  assert.deepEqual(logged.filter((text) => text.startsWith("second")), ["second holds", "second serves new"]);
-  assert.ok(logged.includes("first serves new"));
+  await until(() => events.length === 4);
+  assert.deepEqual(events.filter((text) => text.startsWith("second")), ["second holds", "second serves new"]);
+  assert.ok(events.includes("first serves new"));
   calls.close();
 });
 

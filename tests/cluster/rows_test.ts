@@ -118,7 +118,7 @@ Deno.test(
     assert.equal(b.lease.epoch, 2);
     assert.equal(await a.lease.renew(), null);
     const fenced = rows.append(a.next("three of the old epoch"));
-    await until(() => Promise.resolve(a.lost.length === 1), { what: "it notifications" });
+    await until(() => Promise.resolve(a.lost.length === 1), { what: "the loss is noticed" });
     rows.close();
     assert.equal((await fenced)?.known, true, "another row is in its place");
     b.stand(two);
@@ -163,7 +163,7 @@ Deno.test(
     const ask = (rows: PostgresRows, row: JournalRow | null) =>
       rows.append(row).then((refusal) => void answers.push(refusal?.known));
     const asked = [ask(ofA, null)];
-    await until(() => Promise.resolve(a.lost.length === 1), { what: "it notifications" });
+    await until(() => Promise.resolve(a.lost.length === 1), { what: "the loss is noticed" });
     // Further rows are neither sent nor answered.
     asked.push(ask(ofA, null), ask(ofA, a.next("late")));
     await settled();
@@ -177,7 +177,7 @@ Deno.test(
     assert.equal(await ofB.append(b.next("one")), null);
     assert.equal(await ofB.append(null), null);
     void alsoOfA.append(null);
-    await until(() => Promise.resolve(a.lost.length === 2), { what: "it notifications" });
+    await until(() => Promise.resolve(a.lost.length === 2), { what: "the loss is noticed" });
     alsoOfA.close();
     ofB.close();
   },
@@ -243,9 +243,9 @@ Deno.test("[PG5] a notice that comes while one looks is not waited for again", a
   const { signal } = new AbortController();
   const notifications = new Notifications();
   const wait = { ms: 3_600_000, signal };
-  for (const reported of ["log", null]) {
+  for (const channel of ["log", null]) {
     const since = notifications.since("log");
-    notifications.notify(reported);
+    notifications.notify(channel);
     await since(wait);
   }
   // One that came before, or on another channel, says nothing of what comes now.
@@ -335,11 +335,11 @@ Deno.test(
     // The connection is cut from the other side, with rows on their way.
     const admin = await postgres.client("postgres");
     for (let round = 0; round < 20; round++) {
-      const keeping = rows.append(a.next(`round ${round}`));
+      const appending = rows.append(a.next(`round ${round}`));
       await admin.query(
         "select pg_terminate_backend(pid) from pg_stat_activity where usename = 'app' and pid <> pg_backend_pid()",
       );
-      assert.equal(await keeping, null, `round ${round}`);
+      assert.equal(await appending, null, `round ${round}`);
     }
     await admin.end();
     await postgres.down();
@@ -595,7 +595,7 @@ Deno.test(
     // It was never sent, independently of the row before it.
     assert.equal((await rows.append({ ...head, body: "never sent" }))?.known, true);
     await postgres.up();
-    await until(async () => await rows.append(head) === null, { what: "rows are kept again" });
+    await until(async () => await rows.append(head) === null, { what: "rows are appended again" });
     // Locks that are not to be had, and a statement that is cancelled, say nothing of whose the log is.
     const client = await postgres.client(name);
     await client.query(`alter database ${name} set lock_timeout = 20`);
@@ -611,7 +611,7 @@ Deno.test(
       return refused.known;
     }, { what: "it is refused as not now" });
     await client.query("commit");
-    await until(async () => await rows.append(locked) === null, { what: "rows are kept again" });
+    await until(async () => await rows.append(locked) === null, { what: "rows are appended again" });
     assert.deepEqual(a.lost, []);
     assert.deepEqual((await a.logged()).map(({ seq }) => seq), [1, 2, 3]);
     // A writer may begin where the rows end, and nowhere else.

@@ -310,9 +310,9 @@ Deno.test(needs(postgres, "servers on one PostgreSQL"), async (t) => {
         (target, generations) =>
           Promise.resolve(listText(generations, { location: target.location, json: true })),
       );
-      const reported = JSON.parse(list);
-      assert.equal(reported.place, addressText(address));
-      assert.ok(reported.generations[0].ranges[0].toTs > ts);
+      const replica = JSON.parse(list);
+      assert.equal(replica.place, addressText(address));
+      assert.ok(replica.generations[0].ranges[0].toTs > ts);
       for (const [folder, point] of Object.entries({ "to a ts": { toTs: ts }, "to a time": { toTime } })) {
         const data = join(rig.folder, folder);
         await Deno.mkdir(data);

@@ -25,7 +25,7 @@ export const add = untypedMutation({ args: { title: z.string() }, handler: async
 };
 
 testDashboard("documents", { functions }, async (dashboard, t) => {
-  const { page, context, server, go, reported, button, choose, keys, call, asAdmin } = dashboard;
+  const { page, context, server, go, waitForText, button, choose, keys, call, asAdmin } = dashboard;
   const editor = (of = page) => of.getByRole("textbox", { name: "Fields of orders" });
   const cell = (text: string) => page.getByRole("gridcell", { name: text, exact: true });
   const grid = page.getByRole("grid");
@@ -46,10 +46,10 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
       await editor().waitFor();
       await editor().fill('{ "title": "Lamp", "state": "open" }');
       await button("Save").click();
-      await reported("total:");
+      await waitForText("total:");
       await editor().fill('{ "title": "Lamp", "state": "open", "total": 20 }');
       await button("Save").click();
-      await reported("Saved");
+      await waitForText("Saved");
     },
   );
 
@@ -65,13 +65,13 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     // Content behind a dialog has no roles.
     await page.locator(".cell", { hasText: "paid" }).waitFor();
     await undo("Saved");
-    await reported("Undone");
+    await waitForText("Undone");
     await page.locator(".cell", { hasText: "paid" }).waitFor({ state: "detached" });
   });
 
   await t.step("a document is duplicated", async () => {
     await button("Duplicate").click();
-    await reported("Copy created");
+    await waitForText("Copy created");
     await button("Close").click();
     await page.getByRole("dialog").waitFor({ state: "detached" });
     await cell("Lamp").nth(1).waitFor();
@@ -80,7 +80,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
   await t.step("a document is deleted, and the deletion undone", async () => {
     await cell("Lamp").first().click();
     await button("Delete").click();
-    await reported("Deleted");
+    await waitForText("Deleted");
     await cell("Lamp").nth(1).waitFor({ state: "detached" });
     await undo("Deleted");
     await cell("Lamp").nth(1).waitFor();
@@ -91,7 +91,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await page.getByRole("checkbox", { name: "Select this document" }).nth(1).check();
     await button("Delete 2").click();
     await page.getByRole("dialog").getByRole("button", { name: "Delete", exact: true }).click();
-    await reported("No documents");
+    await waitForText("No documents");
     await undo("2 documents deleted");
     await cell("Lamp").nth(1).waitFor();
   });
@@ -112,7 +112,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await page.getByLabel("Field to filter by").selectOption("total");
     await page.getByLabel("Operator").selectOption("lte");
     await page.getByLabel("Filter value").fill("1");
-    await reported("No index supports this filter");
+    await waitForText("No index supports this filter");
     await cell("Chair").waitFor();
     await cell("Lamp").first().waitFor({ state: "detached" });
     await page.getByLabel("Field to filter by").selectOption("");
@@ -159,7 +159,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await page.keyboard.insertText('{ "title": "Desk", "state": "open", "total": 3 }');
     await button("Save").focus();
     await keys("Enter");
-    await reported("Saved");
+    await waitForText("Saved");
     await keys("Escape");
     await cell("Desk").waitFor();
   });
@@ -174,7 +174,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
       await page.keyboard.insertText("Standing desk");
       await keys("Enter");
       await cell("Standing desk").waitFor();
-      await reported("title saved");
+      await waitForText("title saved");
       await undo("title saved");
       await cell("Desk").waitFor();
     },
@@ -206,7 +206,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
       await editor(other).waitFor();
       await editor(other).fill('{ "title": "Chair", "state": "open", "total": 2 }');
       await other.getByRole("button", { name: "Save", exact: true }).click();
-      await reported("Someone else changed this document");
+      await waitForText("Someone else changed this document");
       await button("Save").click();
       await page.getByRole("alert").waitFor();
       await other.close();
@@ -246,23 +246,23 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await go("data/orders");
     await choose("More about this table", "Import…");
     await upload('{"title":"One","state":"open","total":1}\n{"title":2,"state":"open","total":1}\nnone\n');
-    await reported("2 invalid rows. Nothing was imported.");
+    await waitForText("2 invalid rows. Nothing was imported.");
     const lines = page.getByRole("dialog").locator("tbody tr td:first-child");
     assert.deepEqual(await lines.allTextContents(), ["2", "3"]);
   });
 
   await t.step("valid rows are imported after the dry run", async () => {
     await upload('{"title":"Imported","state":"open","total":1}\n');
-    await reported("The row is valid. Nothing has been imported yet.");
+    await waitForText("The row is valid. Nothing has been imported yet.");
     await button("Import 1 row").click();
-    await reported("1 document imported.");
+    await waitForText("1 document imported.");
     await cell("Imported").waitFor();
   });
 
   await t.step("an unknown column is reported before anything is stored", async () => {
     await choose("More about this table", "Import…");
     await upload("wrong\na\n", "orders.csv");
-    await reported(/no field "wrong"/);
+    await waitForText(/no field "wrong"/);
     await button("Cancel").click();
   });
 
@@ -283,14 +283,14 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     now = { running: { ...running, step: "writing", done: 421, rows: 12_000 }, last: null };
     await strip.getByText("orders: 42 % imported, 12,000 rows").waitFor();
     held.resolve();
-    await reported("1 document imported.");
+    await waitForText("1 document imported.");
     await page.reload();
     await strip.getByText("orders: 42 % imported, 12,000 rows").waitFor();
     now = {
       running: null,
       last: { table: "orders", dryRun: false, endedAt: 0, imported: 28_000, error: null },
     };
-    await reported("28,000 documents of orders imported.");
+    await waitForText("28,000 documents of orders imported.");
     await strip.waitFor({ state: "detached" });
     await page.unrouteAll();
   });
@@ -340,10 +340,10 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await page.getByLabel("Field", { exact: true }).selectOption("total");
     await page.getByLabel("total", { exact: true }).fill("70");
     await button("Set field").click();
-    await reported("Set total on 2 documents");
+    await waitForText("Set total on 2 documents");
     assert.deepEqual(await totals(), [70, 70]);
     await undo("Set total on 2 documents");
-    await reported("Undone");
+    await waitForText("Undone");
     assert.deepEqual(await totals(), [1, 1]);
     // A conflicting change is reported before it is overwritten.
     await button("Set field on 2").click();
@@ -356,15 +356,15 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     const setTotal = (total: number) => asAdmin("_admin/data:patch", { id: newest._id, set: { total } });
     await setTotal(5);
     await button("Set field").click();
-    await reported('Someone else changed "total" while you were editing');
+    await waitForText('Someone else changed "total" while you were editing');
     assert.deepEqual(await totals(), [5, 1]);
     // Content behind a dialog has no roles.
     await page.locator(".grid-row", { hasText: "Second of two" }).getByText("5", { exact: true }).waitFor();
     await button("Set field").click();
-    await reported("Set total on 2 documents");
+    await waitForText("Set total on 2 documents");
     await setTotal(6);
     await undo("Set total on 2 documents");
-    await reported('Someone else changed "total" while you were editing');
+    await waitForText('Someone else changed "total" while you were editing');
     assert.deepEqual(await totals(), [6, 80]);
     await button("Set field on 2").click();
     await page.getByLabel("Field", { exact: true }).selectOption("title");
@@ -377,15 +377,15 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await button("New document").click();
     await editor().fill('{ "title": "Not for long", "state": "open", "total": 1 }');
     await button("Save").click();
-    await reported("Saved");
+    await waitForText("Saved");
     await undo("Saved");
-    await reported("Undone");
+    await waitForText("Undone");
     await cell("Not for long").waitFor({ state: "detached" });
   });
 
   await t.step("the schema of a table is shown with its indexes", async () => {
     await choose("More about this table", "Schema and indexes");
-    await reported("search_title");
+    await waitForText("search_title");
     await keys("Escape");
   });
 
@@ -436,7 +436,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     assert.deepEqual(shown, Array.from({ length: large }, (_, at) => at));
     const { workId } = await asAdmin("_admin/data:deleteWhere", { table: "large" }, "action");
     assert.ok(workId);
-    await reported("No documents");
+    await waitForText("No documents");
   });
 
   const shown = (position: number) => page.locator(`.grid-row[aria-rowindex="${position}"]`);
@@ -528,7 +528,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await cell("Imported").waitFor();
     await choose("More about this table", "Delete all shown…");
     await button("Delete all").click();
-    await reported("No documents");
+    await waitForText("No documents");
   });
 
   await t.step(
@@ -576,7 +576,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await go(`data/orders/${id}`);
     await editor().waitFor();
     await asAdmin("_admin/data:remove", { ids: [id] });
-    await reported("Document not found");
+    await waitForText("Document not found");
     await button("Close").click();
   });
 

@@ -35,7 +35,7 @@ export const tidy = untypedInternalMutation({ args: {}, handler: () => "tidied" 
 };
 
 testDashboard("functions and logs", { functions }, async (dashboard, t) => {
-  const { page, server, go, reported, button, keys, call, asAdmin } = dashboard;
+  const { page, server, go, waitForText, button, keys, call, asAdmin } = dashboard;
   const result = page.locator("pre.result").first();
   const search = page.getByLabel("Search log lines and errors");
   const row = (name: string) => page.getByRole("button", { name, exact: true });
@@ -51,8 +51,8 @@ testDashboard("functions and logs", { functions }, async (dashboard, t) => {
       await page.getByLabel("rush").selectOption("true");
       await page.getByLabel("lines").fill('[{"count": 2}]');
       await button("Run").click();
-      await reported("success");
-      await reported(/\[INFO\] adding title=.*rush=true.*lines=1/);
+      await waitForText("success");
+      await waitForText(/\[INFO\] adding title=.*rush=true.*lines=1/);
     },
   );
 
@@ -76,7 +76,7 @@ testDashboard("functions and logs", { functions }, async (dashboard, t) => {
   await t.step("the server rejects invalid arguments", async () => {
     await page.getByLabel("total").fill("");
     await button("Run").click();
-    await reported(/total/);
+    await waitForText(/total/);
     await page.locator(".badge[data-tone=bad]").first().waitFor();
   });
 
@@ -84,16 +84,16 @@ testDashboard("functions and logs", { functions }, async (dashboard, t) => {
     await go("functions/orders%3Alist");
     await page.getByLabel("state").selectOption("open");
     await button("Run").click();
-    await reported("Reads");
+    await waitForText("Reads");
     await page.getByRole("cell", { name: "by_state" }).waitFor();
-    await reported(/ms, at commit/);
+    await waitForText(/ms, at commit/);
   });
 
   await t.step("DA6 a query is watched live, and its result is shown as text", async () => {
     await button("Watch live").click();
-    await reported("<b>Sofa</b>");
+    await waitForText("<b>Sofa</b>");
     await add("Stool");
-    await reported("Stool");
+    await waitForText("Stool");
     assert.equal(await page.locator("b", { hasText: "Sofa" }).count(), 0, "markup was rendered");
     await button("Stop watching").click();
     await page.getByText(/\d+ results?/).waitFor({ state: "detached" });
@@ -102,10 +102,10 @@ testDashboard("functions and logs", { functions }, async (dashboard, t) => {
   await t.step("SY29 an internal query is watched as the administrator", async () => {
     await go("functions/orders%3Aopen");
     await button("Watch live").click();
-    await reported("Internal queries run as you");
-    await reported("<b>Sofa</b>");
+    await waitForText("Internal queries run as you");
+    await waitForText("<b>Sofa</b>");
     await add("Footstool");
-    await reported("Footstool");
+    await waitForText("Footstool");
     await button("Stop watching").click();
   });
 
@@ -156,12 +156,12 @@ testDashboard("functions and logs", { functions }, async (dashboard, t) => {
     await page.getByLabel("Run as").selectOption("user");
     await page.getByLabel("User", { exact: true }).fill("nobody-at-all");
     await button("Run").click();
-    await reported("Account not found");
+    await waitForText("Account not found");
   });
 
   await t.step("an internal function is run too", async () => {
     await go("functions/orders%3Atidy");
-    await reported("No arguments.");
+    await waitForText("No arguments.");
     await button("Run").click();
     await result.getByText("tidied").waitFor();
   });
@@ -175,8 +175,8 @@ testDashboard("functions and logs", { functions }, async (dashboard, t) => {
   await t.step("a function shows its performance and recent errors", async () => {
     await go("overview");
     await go("functions/orders%3Afail");
-    await reported("100 %");
-    await reported("Recent errors");
+    await waitForText("100 %");
+    await waitForText("Recent errors");
   });
 
   await t.step("all functions are sorted by a column", async () => {
@@ -199,7 +199,7 @@ testDashboard("functions and logs", { functions }, async (dashboard, t) => {
     await keys("Tab");
     await page.locator("nav a:focus", { hasText: "tid" }).waitFor();
     await keys("Enter");
-    await reported("No arguments.");
+    await waitForText("No arguments.");
     await button("Run").focus();
     await keys("Enter");
     await result.getByText("tidied").waitFor();
@@ -216,7 +216,7 @@ testDashboard("functions and logs", { functions }, async (dashboard, t) => {
 
   await t.step("new runs appear while the log is live, and not while it is paused", async () => {
     await search.fill("Desk");
-    await reported("No matching runs");
+    await waitForText("No matching runs");
     await add("Desk");
     await row("orders:add").first().waitFor();
     await button("Live").click();
@@ -264,7 +264,7 @@ testDashboard("functions and logs", { functions }, async (dashboard, t) => {
     await page.mouse.move(box.x + box.width * 0.4, box.y + 20);
     await page.mouse.up();
     await button(/^Remove filter from:/).waitFor();
-    await reported("No matching runs");
+    await waitForText("No matching runs");
     await button(/^Remove filter from:/).click();
     await button(/^Remove filter to:/).click();
     await row("orders:checkout").first().waitFor();
@@ -283,7 +283,7 @@ testDashboard("functions and logs", { functions }, async (dashboard, t) => {
     await other.getByRole("button", { name: /^Remove filter from:/ }).waitFor();
     await other.close();
     await button("Copy link").click();
-    await reported(/Link copied|Copy the link from the address bar/);
+    await waitForText(/Link copied|Copy the link from the address bar/);
   });
 
   await t.step("the log is filtered by time, kind and level", async () => {

@@ -11,12 +11,12 @@ interface Asked {
 /** Requests that the test answers by hand. */
 function byHand(): { requests: LatestRequest<string>; asked: Asked[]; next: () => Promise<Asked> } {
   const asked: Asked[] = [];
-  let reported = Promise.withResolvers<void>();
+  let requested = Promise.withResolvers<void>();
   const requests = new LatestRequest<string>((wanted) => {
     const { promise, resolve, reject } = Promise.withResolvers<boolean>();
     asked.push({ wanted, answer: resolve, fail: () => reject(new Error("away")) });
-    reported.resolve();
-    reported = Promise.withResolvers();
+    requested.resolve();
+    requested = Promise.withResolvers();
     return promise;
   });
   return {
@@ -24,7 +24,7 @@ function byHand(): { requests: LatestRequest<string>; asked: Asked[]; next: () =
     asked,
     async next() {
       const { length } = asked;
-      await reported.promise;
+      await requested.promise;
       const [request] = asked.slice(length);
       assert.ok(request);
       return request;

@@ -12,7 +12,7 @@ testDashboard("users, administrators and settings", {
   signedIn: false,
   config: { restartExitCode: null },
 }, async (dashboard, t) => {
-  const { page, context, server, go, reported, button, choose, keys, asAdmin } = dashboard;
+  const { page, context, server, go, waitForText, button, choose, keys, asAdmin } = dashboard;
   const dialog = page.getByRole("dialog");
   const signUp = (email: string) => server.post("/api/auth/signup", { email, password: "a good password" });
   const [, setupToken] = /svc_setup_token=([^&]+)/.exec(server.setupLink ?? "") ?? [];
@@ -24,13 +24,13 @@ testDashboard("users, administrators and settings", {
 
   await t.step("DA4 no administrator can be created without the setup link", async () => {
     await page.goto(`${server.url}/_/`);
-    await reported("There is no administrator yet.");
+    await waitForText("There is no administrator yet.");
     assert.equal(await button("Create administrator").count(), 0);
   });
 
   await t.step("DA4 a wrong setup link is rejected", async () => {
     await page.goto(`${server.url}/_/?again#svc_setup_token=wrong`);
-    await reported("Create the first administrator");
+    await waitForText("Create the first administrator");
     await enter(admin.email, admin.password, "Create administrator");
     await page.getByRole("alert").waitFor();
   });
@@ -41,10 +41,10 @@ testDashboard("users, administrators and settings", {
       assert.match(server.setupLink ?? "", /\/_\/#svc_setup_token=/);
       await page.goto("about:blank");
       await page.goto(server.setupLink ?? "");
-      await reported("Create the first administrator");
+      await waitForText("Create the first administrator");
       assert.ok(!page.url().includes("svc_setup_token"));
       await enter(admin.email, admin.password, "Create administrator");
-      await reported("Issues");
+      await waitForText("Issues");
       const { entries } = await page.evaluate(() => ({
         entries: JSON.stringify(history.state) + location.href,
       }));
@@ -53,7 +53,7 @@ testDashboard("users, administrators and settings", {
   );
 
   await t.step("DA5 issues are listed first with a link to the view that resolves them", async () => {
-    await reported("There is no backup.");
+    await waitForText("There is no backup.");
     await page.getByRole("link", { name: "Back up", exact: true }).click();
     await dialog.getByRole("heading", { name: "Back up now" }).waitFor();
     await button("Cancel").click();
@@ -69,7 +69,7 @@ testDashboard("users, administrators and settings", {
 
   await t.step("an administrator signs out, is rejected with a wrong password, and signs in", async () => {
     await button("Sign out").click();
-    await reported("Your session has ended.");
+    await waitForText("Your session has ended.");
     await enter(admin.email, "wrong password", "Sign in");
     await page.getByRole("alert").waitFor();
     await enter(admin.email, admin.password, "Sign in");
@@ -79,7 +79,7 @@ testDashboard("users, administrators and settings", {
   await t.step("by keyboard alone: an administrator signs out and in", async () => {
     await button("Sign out").focus();
     await keys("Enter");
-    await reported("Your session has ended.");
+    await waitForText("Your session has ended.");
     await page.locator("input[name=email]:focus").waitFor();
     await page.keyboard.type(admin.email);
     await keys("Tab");
@@ -94,7 +94,7 @@ testDashboard("users, administrators and settings", {
     await other.goto(`${server.url}/_/#/users`);
     await other.getByRole("heading", { name: "Users" }).waitFor();
     await other.getByRole("button", { name: "Sign out" }).click();
-    await reported("Sign in to Syncline");
+    await waitForText("Sign in to Syncline");
     await other.close();
     await enter(admin.email, admin.password, "Sign in");
     await page.locator("#view").waitFor();
@@ -102,13 +102,13 @@ testDashboard("users, administrators and settings", {
 
   await t.step("a user is created", async () => {
     await go("users");
-    await reported("No users yet");
+    await waitForText("No users yet");
     await button("New user").click();
     await page.getByLabel("Email address").fill("cleo@example.com");
     await page.getByLabel("Name").fill("Cleo <i>of</i> Egypt");
     await page.getByLabel("Password").fill("a good password");
     await button("Create user").click();
-    await reported("User created.");
+    await waitForText("User created.");
     await dialog.getByRole("heading", { name: "Cleo <i>of</i> Egypt" }).waitFor();
     await keys("Escape");
   });
@@ -130,7 +130,7 @@ testDashboard("users, administrators and settings", {
     await page.getByRole("link", { name: "cleo@example.com" }).click();
     await dialog.getByLabel("Name").fill("Cleo");
     await button("Save").click();
-    await reported("Saved.");
+    await waitForText("Saved.");
     await button("Close").click();
     await page.getByLabel("Search users").fill("");
   });
@@ -153,7 +153,7 @@ testDashboard("users, administrators and settings", {
     await dialog.getByRole("link", { name: "Failed" }).click();
     await button(/^Remove filter caller: user:/).waitFor();
     await button("Remove filter outcome: error").waitFor();
-    await reported("No matching runs");
+    await waitForText("No matching runs");
     await go("users");
   });
 
@@ -163,16 +163,16 @@ testDashboard("users, administrators and settings", {
     const ends = dialog.getByRole("button", { name: "End", exact: true });
     await ends.nth(1).waitFor();
     await ends.first().click();
-    await reported("Session ended.");
+    await waitForText("Session ended.");
     await button("End all").click();
-    await reported("No sessions");
+    await waitForText("No sessions");
   });
 
   await t.step("a password is set for a user", async () => {
     await choose("More about this user", "Set a password");
     await page.getByLabel("New password").fill("another password");
     await button("Set password").click();
-    await reported("Password set.");
+    await waitForText("Password set.");
     const { status } = await server.post("/api/auth/signin", {
       email: "ben@example.com",
       password: "another password",
@@ -195,7 +195,7 @@ testDashboard("users, administrators and settings", {
   await t.step("a user is deleted", async () => {
     await choose("More about this user", "Delete user");
     await dialog.last().getByRole("button", { name: "Delete user" }).click();
-    await reported("User deleted.");
+    await waitForText("User deleted.");
     await page.getByRole("link", { name: "ben@example.com" }).waitFor({ state: "detached" });
   });
 
@@ -212,7 +212,7 @@ testDashboard("users, administrators and settings", {
     const signups = page.getByLabel("Disable signups", { exact: true });
     await signups.selectOption("true");
     await page.getByRole("form", { name: "Accounts" }).getByRole("button", { name: "Save" }).click();
-    await reported("Settings saved.");
+    await waitForText("Settings saved.");
     assert.equal((await signUp("late@example.com")).status, 403);
     await button("Reset Disable signups").click();
     await button("Reset Disable signups").waitFor({ state: "detached" });
@@ -233,7 +233,7 @@ testDashboard("users, administrators and settings", {
     await button("Send a test mail").click();
     assert.equal(await page.getByLabel("To", { exact: true }).inputValue(), admin.email);
     await button("Send").click();
-    await reported("The mail server rejected the mail");
+    await waitForText("The mail server rejected the mail");
     await keys("Escape");
   });
 
@@ -248,7 +248,7 @@ testDashboard("users, administrators and settings", {
 
   await t.step("testing the backup target without one shows an error", async () => {
     await button("Test backup target").first().click();
-    await reported("Scheduled backups are off");
+    await waitForText("Scheduled backups are off");
     await button("Dismiss").last().click();
   });
 
@@ -285,7 +285,7 @@ testDashboard("users, administrators and settings", {
     await page.getByLabel("Email address").fill("eve@example.com");
     await page.getByLabel("Password").fill("another password");
     await button("Create administrator").click();
-    await reported("Administrator created.");
+    await waitForText("Administrator created.");
     await page.getByRole("cell", { name: "eve@example.com", exact: true }).waitFor();
     const { status } = await server.post("/api/auth/admin/signin", {
       email: "eve@example.com",
@@ -296,9 +296,9 @@ testDashboard("users, administrators and settings", {
 
   await t.step("an administrator's change history is opened, and their sessions ended", async () => {
     await choose("More about eve@example.com", "End sessions");
-    await reported("Sessions ended.");
+    await waitForText("Sessions ended.");
     await choose("More about eve@example.com", "Change history");
-    await reported("No entries");
+    await waitForText("No entries");
     await go("administrators");
   });
 
@@ -307,7 +307,7 @@ testDashboard("users, administrators and settings", {
     await page.getByLabel("Current password").fill(admin.password);
     await page.getByLabel("New password").fill(`${admin.password} 2`);
     await dialog.getByRole("button", { name: "Change password" }).click();
-    await reported("Password changed.");
+    await waitForText("Password changed.");
     await asAdmin("_admin/administrators:list", {}, "query").catch(() => {});
     const { status } = await server.post("/api/auth/admin/signin", admin);
     assert.notEqual(status, 200);
@@ -355,7 +355,7 @@ testDashboard("users, administrators and settings", {
 
   await t.step("an unknown view shows an error", async () => {
     await go("nowhere");
-    await reported("This page does not exist");
+    await waitForText("This page does not exist");
   });
 
   await t.step("on a phone the navigation is opened, used and closed", async () => {
@@ -390,7 +390,7 @@ testDashboard("users, administrators and settings", {
     await server.post("/api/mutation", { path: "_admin/administrators:remove", args: { adminId } }, {
       bearer,
     });
-    await reported("Sign in to Syncline");
-    await reported("Your session has ended.");
+    await waitForText("Sign in to Syncline");
+    await waitForText("Your session has ended.");
   });
 });

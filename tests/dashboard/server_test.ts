@@ -71,7 +71,7 @@ testDashboard("overview, files, schedule, backups and replication", {
     },
   },
 }, async (dashboard, t) => {
-  const { page, server, go, reported, button, choose, keys, call } = dashboard;
+  const { page, server, go, waitForText, button, choose, keys, call } = dashboard;
   const dialog = page.getByRole("dialog");
   const staged = () => page.getByRole("heading", { name: /Restore prepared/ });
 
@@ -79,7 +79,7 @@ testDashboard("overview, files, schedule, backups and replication", {
     for (let i = 0; i < 3; i++) await call("notes:fail");
     await go("users");
     await go("overview");
-    await reported("notes:fail failed in 3 of 3 calls in the last hour.");
+    await waitForText("notes:fail failed in 3 of 3 calls in the last hour.");
     await page.getByRole("link", { name: "View runs" }).click();
     await button(/^Remove filter function:/).waitFor();
     await page.getByRole("button", { name: "notes:fail", exact: true }).first().waitFor();
@@ -114,7 +114,7 @@ testDashboard("overview, files, schedule, backups and replication", {
     await page.reload();
     await page.getByText("Slowest functions in the last hour").waitFor();
     await page.getByRole("heading", { name: "Tables" }).waitFor();
-    await reported("notes:fail failed in 3 of 3 calls in the last hour.");
+    await waitForText("notes:fail failed in 3 of 3 calls in the last hour.");
     page.off("request", note);
     for (const path of ["/api/admin/stats", "/api/admin/backups", "/api/admin/cluster", "/api/action"]) {
       assert.equal(asked.filter((other) => other === path).length, 1, `${path} of ${asked.join(" ")}`);
@@ -158,20 +158,20 @@ testDashboard("overview, files, schedule, backups and replication", {
 
   await t.step("files are filtered by type", async () => {
     await page.getByLabel("Type", { exact: true }).selectOption("image/");
-    await reported("No files");
+    await waitForText("No files");
     await page.getByLabel("Type", { exact: true }).selectOption("");
     await page.getByText("5 bytes").waitFor();
   });
 
   await t.step("orphans are searched, sparing recent uploads", async () => {
     await button("Find orphans").click();
-    await reported(/No orphans found in \d+ documents/);
+    await waitForText(/No orphans found in \d+ documents/);
   });
 
   await t.step("files are uploaded, and a rejected one shows an error", async () => {
     const text = { name: "plan.txt", mimeType: "text/plain", buffer: Buffer.from("what we do next") };
     await page.getByLabel("Files to upload").setInputFiles([text, { ...text, name: "later.txt" }]);
-    await reported("later.txt uploaded.");
+    await waitForText("later.txt uploaded.");
     await page.getByRole("link", { name: /plan\.txt/ }).click();
     await dialog.getByText("15 bytes").waitFor();
     await dialog.getByText(/^text\/plain/).waitFor();
@@ -187,7 +187,7 @@ testDashboard("overview, files, schedule, backups and replication", {
       (route) => route.fulfill({ status: 413, json: { errorMessage: "The file is too large" } }),
     );
     await page.getByLabel("Files to upload").setInputFiles(text);
-    await reported("The file is too large");
+    await waitForText("The file is too large");
     await button("Dismiss").last().click();
     await page.unroute("**/api/storage/upload*");
   });
@@ -196,8 +196,8 @@ testDashboard("overview, files, schedule, backups and replication", {
     await page.getByRole("list").getByRole("link").getByText("5 bytes").click();
     await dialog.getByRole("button", { name: "Delete", exact: true }).click();
     await button("Delete file").click();
-    await reported("File deleted.");
-    await reported("No files");
+    await waitForText("File deleted.");
+    await waitForText("No files");
   });
 
   await t.step("a scheduled function is run now, and another canceled", async () => {
@@ -206,17 +206,17 @@ testDashboard("overview, files, schedule, backups and replication", {
     await page.getByRole("cell", { name: "notes:cleanUp" }).last().waitFor();
     const jobs = page.locator("section", { hasText: "Scheduled functions" });
     await jobs.getByRole("button", { name: "Run now" }).first().click();
-    await reported("No scheduled functions");
+    await waitForText("No scheduled functions");
     await call("notes:later");
     await button("Cancel").click();
-    await reported("Canceled.");
-    await reported("No scheduled functions");
+    await waitForText("Canceled.");
+    await waitForText("No scheduled functions");
   });
 
   await t.step("a cron job is run now", async () => {
     const row = page.getByRole("row", { name: /^cleanUp / });
     await row.getByRole("button", { name: "Run now" }).click();
-    await reported("cleanUp started.");
+    await waitForText("cleanUp started.");
     await row.getByText("done").waitFor();
   });
 
@@ -229,11 +229,11 @@ testDashboard("overview, files, schedule, backups and replication", {
 
   await t.step("a backup is created", async () => {
     await go("backups");
-    await reported("No backups yet");
+    await waitForText("No backups yet");
     await button("Back up now").click();
     await page.getByLabel("Include the execution log").check();
     await button("Back up").click();
-    await reported("Backup created.");
+    await waitForText("Backup created.");
     await page.getByRole("cell", { name: /^backup-.*\.tar\.zst$/ }).waitFor();
   });
 
@@ -249,7 +249,7 @@ testDashboard("overview, files, schedule, backups and replication", {
     await page.getByRole("heading", { name: "Schedule", exact: true }).waitFor();
     await page.locator(".tasks", { hasText: "Verifying" }).waitFor();
     held.resolve();
-    await reported(/The archive is intact/);
+    await waitForText(/The archive is intact/);
     await page.locator(".tasks").waitFor({ state: "detached" });
     await page.unroute("**/api/admin/backups/*/verify");
     await button("Dismiss").last().click();
@@ -264,21 +264,21 @@ testDashboard("overview, files, schedule, backups and replication", {
 
   await t.step("DA10 verifying a backup does not prepare a restore", async () => {
     await choose(/^More about backup-/, "Verify");
-    await reported(/The archive is intact: \d+ documents in \d+ tables/);
+    await waitForText(/The archive is intact: \d+ documents in \d+ tables/);
     assert.equal(await staged().count(), 0);
   });
 
   await t.step(
     "DA10 scheduled backups are listed, verified, downloaded and restored",
     async () => {
-      await reported(scheduled);
+      await waitForText(scheduled);
       await page.getByRole("cell", { name: /^scheduled-.*\.tar\.zst$/ }).waitFor();
       await button("Test target").click();
-      await reported(`${scheduled} is reachable and writable.`);
+      await waitForText(`${scheduled} is reachable and writable.`);
       await choose(/^More about scheduled-/, "Verify");
-      await reported(/The archive is intact/);
+      await waitForText(/The archive is intact/);
       await page.locator(".tasks").waitFor({ state: "detached" });
-      await reported(/The archive is intact/);
+      await waitForText(/The archive is intact/);
       const download = page.waitForEvent("download");
       await choose(/^More about scheduled-/, "Download");
       assert.match((await download).suggestedFilename(), /^scheduled-.*\.tar\.zst$/);
@@ -286,7 +286,7 @@ testDashboard("overview, files, schedule, backups and replication", {
       await button("Verify and prepare restore").click();
       await staged().waitFor();
       await button("Cancel the restore").click();
-      await reported("Restore cancelled.");
+      await waitForText("Restore cancelled.");
     },
   );
 
@@ -295,11 +295,11 @@ testDashboard("overview, files, schedule, backups and replication", {
     async () => {
       await go("settings");
       await button("Test all locations").click();
-      const logged = (place: string, text: string | RegExp) =>
+      const shows = (place: string, text: string | RegExp) =>
         dialog.getByRole("region", { name: place }).getByText(text).waitFor();
-      await logged("Files", "Remove");
-      await logged("Replica", "Remove");
-      await logged("Scheduled backups", "Reachable and writable");
+      await shows("Files", "Remove");
+      await shows("Replica", "Remove");
+      await shows("Scheduled backups", "Reachable and writable");
       await page.route("**/api/admin/places/files/check", (route) =>
         route.fulfill({
           json: {
@@ -308,7 +308,7 @@ testDashboard("overview, files, schedule, backups and replication", {
           },
         }));
       await button("Test again").click();
-      await logged("Files", "Cannot write: denied");
+      await shows("Files", "Cannot write: denied");
       await page.unrouteAll();
       await keys("Escape");
       await go("backups");
@@ -318,7 +318,7 @@ testDashboard("overview, files, schedule, backups and replication", {
   await t.step("DA10 an unusable target shows the reason", async () => {
     await Deno.rename(scheduled, `${scheduled}-away`);
     await button("Test target").click();
-    await reported(/does not exist/);
+    await waitForText(/does not exist/);
     await Deno.rename(`${scheduled}-away`, scheduled);
     await button("Dismiss").last().click();
   });
@@ -328,7 +328,7 @@ testDashboard("overview, files, schedule, backups and replication", {
     await button("Verify and prepare restore").click();
     await staged().waitFor();
     await button("Cancel the restore").click();
-    await reported("Restore cancelled.");
+    await waitForText("Restore cancelled.");
   });
 
   await t.step("a file that is not an archive is rejected with the reason", async () => {
@@ -343,10 +343,10 @@ testDashboard("overview, files, schedule, backups and replication", {
   });
 
   await t.step("the replica is up to date and receives a snapshot", async () => {
-    await reported("up to date");
-    await reported(replica);
+    await waitForText("up to date");
+    await waitForText(replica);
     await button("Upload a snapshot").click();
-    await reported("Snapshot uploaded.");
+    await waitForText("Snapshot uploaded.");
   });
 
   await t.step("PT4 a point in time is chosen with the slider, and its restore prepared", async () => {
@@ -356,26 +356,26 @@ testDashboard("overview, files, schedule, backups and replication", {
     const slider = page.getByRole("slider", { name: "Time to restore" });
     await slider.focus();
     await keys("Home");
-    await reported(/before latest/);
+    await waitForText(/before latest/);
     await button("Restore this state…").click();
     await button("Verify and prepare restore").click();
     await staged().waitFor();
-    await reported(replica);
+    await waitForText(replica);
   });
 
   await t.step("DA3 a restart is offered under a supervisor", async () => {
     await button("Restart now").click();
     await dialog.getByRole("button", { name: "Restart", exact: true }).click();
-    await reported("The server is restarting.");
+    await waitForText("The server is restarting.");
     assert.equal(restarts.length, 1);
     await button("Cancel the restore").click();
-    await reported("Restore cancelled.");
+    await waitForText("Restore cancelled.");
   });
 
   await t.step("DA12 the server's processes are listed, and it is shown as a single server", async () => {
     await go("servers");
     await page.getByRole("row", { name: /^writer all mutations 1/ }).waitFor();
-    await reported("Single server");
+    await waitForText("Single server");
   });
 
   await t.step(
@@ -399,7 +399,7 @@ testDashboard("overview, files, schedule, backups and replication", {
       };
       await page.route("**/api/admin/cluster", (route) => route.fulfill({ json: cluster }));
       await go("overview");
-      await reported("10.0.0.3:3210 was last seen 2 min ago.");
+      await waitForText("10.0.0.3:3210 was last seen 2 min ago.");
       await page.locator("li", { hasText: "10.0.0.3:3210" }).getByRole("link", { name: "View" }).click();
       await page.getByRole("row", { name: /^10\.0\.0\.1:3210 leader 42/ }).waitFor();
       await page.getByRole("row", { name: /^10\.0\.0\.2:3210 follower 40 2, 300 ms 3/ }).waitFor();
@@ -410,9 +410,9 @@ testDashboard("overview, files, schedule, backups and replication", {
           route.fulfill({ json: { ...cluster, database: { status: "away", forMs: 5_000 }, servers: null } }),
       );
       await go("overview");
-      await reported("The cluster database has been unreachable for 5.0 s. Nothing can be committed.");
+      await waitForText("The cluster database has been unreachable for 5.0 s. Nothing can be committed.");
       await go("servers");
-      await reported("Unknown while the database is unreachable");
+      await waitForText("Unknown while the database is unreachable");
       await page.unroute("**/api/admin/cluster");
       await go("overview");
       await go("backups");
@@ -435,9 +435,9 @@ testDashboard("overview, files, schedule, backups and replication", {
     );
     await go("overview");
     await go("backups");
-    await reported("Following another server");
-    await reported("1 min behind");
-    await reported("3 of 44 commits pending");
+    await waitForText("Following another server");
+    await waitForText("1 min behind");
+    await waitForText("3 of 44 commits pending");
     await page.unroute("**/api/admin/replication");
     await go("overview");
     await go("backups");
@@ -464,18 +464,18 @@ testDashboard("overview, files, schedule, backups and replication", {
   });
 
   await t.step("DA11 a variable is set, shown on request and deleted", async () => {
-    await reported("No environment variables");
+    await waitForText("No environment variables");
     await button("New variable").click();
     await page.getByLabel("Name").fill("MAIL_KEY");
     await page.getByLabel("Value", { exact: true }).fill("<b>secret</b>");
     await button("Save variable").click();
-    await reported("MAIL_KEY saved");
+    await waitForText("MAIL_KEY saved");
     await page.getByRole("cell", { name: "••••••••" }).waitFor();
     await choose("More about MAIL_KEY", "Show value");
     await page.getByRole("cell", { name: "<b>secret</b>" }).waitFor();
     await choose("More about MAIL_KEY", "Delete…");
     await button("Delete variable").click();
-    await reported("No environment variables");
+    await waitForText("No environment variables");
   });
 
   await t.step("DA11 a migration is run after a dry run and shows its progress", async () => {
@@ -483,7 +483,7 @@ testDashboard("overview, files, schedule, backups and replication", {
     await page.getByLabel("Internal mutation").selectOption("notes:stamp");
     await page.getByLabel("Table").selectOption("notes");
     await button("Dry run").click();
-    await reported(/Dry run on \d+ documents: \d+ would change. Nothing was stored./);
+    await waitForText(/Dry run on \d+ documents: \d+ would change. Nothing was stored./);
     assert.ok(
       (await call("notes:list", {}, "query")).every(({ stamped }: { stamped?: boolean }) => !stamped),
     );
@@ -515,7 +515,7 @@ testDashboard("overview, files, schedule, backups and replication", {
     await keys("Enter");
     await dialog.getByRole("button", { name: "Delete backup" }).focus();
     await keys("Enter");
-    await reported("No backups yet");
+    await waitForText("No backups yet");
   });
 
   await t.step("by keyboard alone: the palette opens a table", async () => {
@@ -539,18 +539,18 @@ testDashboard(
   "the dashboard of a server without a supervisor",
   { functions },
   async (dashboard, t) => {
-    const { page, server, go, reported, button, choose } = dashboard;
+    const { page, server, go, waitForText, button, choose } = dashboard;
     await t.step("DA3 no restart is offered, and the alternative is explained", async () => {
       await go("backups");
-      await reported("--replicate-to");
+      await waitForText("--replicate-to");
       await button("Back up now").click();
       await button("Back up").click();
       await choose(/^More about backup-/, "Restore…");
       await button("Verify and prepare restore").click();
-      await reported("runs without a supervisor");
+      await waitForText("runs without a supervisor");
       assert.equal(await button("Restart now").count(), 0);
       await button("Cancel the restore").click();
-      await reported("Restore cancelled.");
+      await waitForText("Restore cancelled.");
     });
 
     await t.step("DA13 an import interrupted by a server stop is shown until it is dismissed", async () => {
@@ -580,7 +580,7 @@ testDashboard("rollback of deployed versions", {
   functions: { "app.ts": versionOf("first") },
   config: { pinned: false },
 }, async (dashboard, t) => {
-  const { page, server, go, reported, button, call, keys } = dashboard;
+  const { page, server, go, waitForText, button, call, keys } = dashboard;
   const { body: { accessToken } } = await server.post("/api/auth/admin/signin", admin);
   const deploy = async (text: string) => {
     const { bytes } = await bundleOf({ "functions/app.ts": text });
@@ -604,10 +604,10 @@ testDashboard("rollback of deployed versions", {
     const live = page.getByRole("row", { name: /live/ });
     const before = await live.getByRole("cell").first().getAttribute("title");
     await button("Roll back…").first().click();
-    await reported("app:extra");
+    await waitForText("app:extra");
     await page.getByRole("dialog").getByText("removed").waitFor();
     await page.getByRole("dialog").getByRole("button", { name: "Roll back", exact: true }).click();
-    await reported(/^Version .* is now live\.$/);
+    await waitForText(/^Version .* is now live\.$/);
     assert.equal(await call("app:which", {}, "query"), "second");
     await page.locator(`td[title="${before}"]`, { hasText: "live" }).waitFor({ state: "detached" });
   });

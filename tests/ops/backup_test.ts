@@ -134,10 +134,10 @@ Deno.test("[BK13] a backup never replaces a file, and reports what is missing", 
   await using folder = await filledFolder();
   await Deno.writeTextFile(folder.at("out.tar.zst"), "mine");
   const before = await folder.names();
-  const fails = async (changes: Partial<BackupOptions>, sends: RegExp) => {
+  const fails = async (changes: Partial<BackupOptions>, expected: RegExp) => {
     await assert.rejects(createBackup(optionsFor(folder, changes)), (error) => {
       assert.ok(error instanceof BackupError || error instanceof UnusableDatabaseError, String(error));
-      assert.match(error.message, sends);
+      assert.match(error.message, expected);
       return true;
     });
   };

@@ -190,8 +190,8 @@ Deno.test("[BK18] without its owner the process aborts the job and cleans up bef
     const answer = process.run(job);
     await fileIn(folder.at(workFolder));
     await process.close();
-    const logged = await answer.catch(() => null);
-    assert.ok(logged?.ok !== true, "it was done before its owner ended");
+    const result = await answer.catch(() => null);
+    assert.ok(result?.ok !== true, "it was done before its owner ended");
     assert.deepEqual(await folder.names(), names);
   }
 });

@@ -93,7 +93,7 @@ Deno.test("[BK19] what it cannot do it says in one line, with exit code 1", asyn
   await using folder = await filledFolder({ bytes: 0 });
   await Deno.writeTextFile(folder.at("mine.tar.zst"), "mine");
   for (
-    const [args, sends] of [
+    const [args, message] of [
       [["--out", "mine.tar.zst"], /mine\.tar\.zst" already exists/],
       [["--data", "nowhere"], /Data folder "nowhere" not found/],
       [["--data", "."], /No database in/],
@@ -107,7 +107,7 @@ Deno.test("[BK19] what it cannot do it says in one line, with exit code 1", asyn
   ) {
     const { code, out, err } = await backup(folder, args);
     assert.deepEqual([code, out], [1, ""]);
-    assert.match(err, sends);
+    assert.match(err, message);
     assert.doesNotMatch(err, /\n\s+at /);
   }
   assert.deepEqual(await folder.names(), ["data", "mine.tar.zst"]);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { runCommandLine } from "../../mod/cli/command_line.ts";
-import { optionsOf, type ServeOptions } from "../../mod/config/options.ts";
+import { optionsOf, type OptionValues, type ServeOptions } from "../../mod/config/options.ts";
 
 /** Runs the command line with a `serve` that only takes down what it was given. */
 async function run(args: readonly string[], env: Record<string, string> = {}) {
@@ -106,6 +106,27 @@ Deno.test("flags give typed values", async () => {
     metrics: true,
     metricsToken: "s3cret==",
   });
+});
+
+Deno.test("[DP13] --no-static overrides SYNCLINE_STATIC", async () => {
+  const given: unknown[] = [];
+  const deploy = async (args: readonly string[], env: Readonly<Record<string, string>>) => {
+    const run = ({ static: folder, noStatic }: OptionValues) => {
+      given.push([folder, noStatic]);
+      return Promise.resolve(0);
+    };
+    await runCommandLine([{ name: "deploy", description: "Deploy", run }], {
+      args: ["deploy", ...args],
+      env: (name) => env[name],
+      out: () => {},
+      err: () => {},
+    });
+  };
+  await deploy(["--no-static"], { SYNCLINE_STATIC: "dist" });
+  await deploy(["--static", "build"], { SYNCLINE_STATIC: "dist" });
+  await deploy([], { SYNCLINE_STATIC: "dist" });
+  await deploy([], { SYNCLINE_NO_STATIC: "true" });
+  assert.deepEqual(given, [[null, true], ["build", false], ["dist", false], [null, true]]);
 });
 
 Deno.test("lengths of time and sizes are read in every unit", async () => {

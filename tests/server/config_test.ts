@@ -27,7 +27,7 @@ async function inFolder(body: (folder: string) => Promise<void>): Promise<void> 
   }
 }
 
-Deno.test("without an app a page without functions is served", async () => {
+Deno.test("[SF4] without an app a page without functions is served", async () => {
   await inFolder(async () => {
     const { example, empty, functionsDir, staticDir } = await resolveConfig(serveOptions());
     assert.deepEqual([example, empty, functionsDir], [false, true, staticDir]);
@@ -35,7 +35,7 @@ Deno.test("without an app a page without functions is served", async () => {
   });
 });
 
-Deno.test("with --demo and without an app the bundled example is served, page included", async () => {
+Deno.test("[SF4] with --demo and without an app the bundled example is served, page included", async () => {
   await inFolder(async (folder) => {
     const config = await resolveConfig(serveOptions({ demo: true }));
     assert.equal(config.example, true);

@@ -45,7 +45,7 @@ Deno.test("OP3 on a terminal a bar moves, with rate and time left, and ends in a
   clock.now = 4_000;
   show(2_000);
   clock.now = 8_000;
-  // More than there was said to be fills the bar and no more.
+  // More than the announced total fills the bar and no more.
   show(9_000);
   progress[Symbol.dispose]();
   // deno-lint-ignore no-control-regex -- what moves the cursor

@@ -87,7 +87,7 @@ Deno.test({
 Deno.test("the holder of a folder is named, and only a server is called one", async () => {
   await using dir = await temporary();
   for (
-    const [by, logged, byServer] of [
+    const [by, message, byServer] of [
       ["import", `The command import (process ${Deno.pid}) is using`, false],
       ["serve", `Another server (process ${Deno.pid}) is using`, true],
     ] as const
@@ -95,7 +95,7 @@ Deno.test("the holder of a folder is named, and only a server is called one", as
     using _held = await DataLock.acquire(dir.path, { by });
     await assert.rejects(DataLock.acquire(dir.path, { by: "backup" }), (error) => {
       assert(error instanceof DataLockedError);
-      assert.ok(error.message.startsWith(logged), error.message);
+      assert.ok(error.message.startsWith(message), error.message);
       assert.equal(error.byServer, byServer);
       return true;
     });

@@ -94,7 +94,7 @@ Deno.test("an app is deployed, looked after and migrated from the command line",
   });
 
   await t.step(
-    "DP13 a deploy without --static keeps the served front end, --no-static removes it",
+    "DP13 a deploy without --static keeps the served frontend, --no-static removes it",
     async () => {
       const page = async () => {
         const response = await fetch(server.url, { redirect: "manual" });
@@ -102,7 +102,7 @@ Deno.test("an app is deployed, looked after and migrated from the command line",
       };
       await write({ ...firstApp, "dist/index.html": "<h1>mine</h1>" });
       const missing = await deploy("deploy", "--static", "build");
-      assert.match(missing.err, /There is no folder "[^"]*build" \(--static\): build the front end first/);
+      assert.match(missing.err, /There is no folder "[^"]*build" \(--static\): build the frontend first/);
       assert.equal((await deploy("deploy", "--static", "dist")).code, 0);
       await write(secondApp);
       const kept = await deploy("deploy");
@@ -111,7 +111,7 @@ Deno.test("an app is deployed, looked after and migrated from the command line",
       assert.deepEqual(await page(), [200, "<h1>mine</h1>"]);
       assert.match((await deploy("deploy")).out, /Nothing has changed: [0-9a-f]{32} is served/);
       const removed = await deploy("deploy", "--no-static");
-      assert.match(removed.out, /^! the front end is removed/m);
+      assert.match(removed.out, /^! the frontend is removed/m);
       assert.equal((await page())[0], 302);
       assert.match((await deploy("rollback")).out, /^1 file added/m);
       assert.deepEqual(await page(), [200, "<h1>mine</h1>"]);

@@ -205,9 +205,9 @@ Deno.test("[IM8] a signal ends the command behind the batch it works on, and say
   await using place = new Place();
   const rows = 12_000;
   await using child = await startLongImport(place, rows);
-  const logged = child.line(/stopped: (\d+) rows written and kept/, WRITING_MS);
+  const stopped = child.line(/stopped: (\d+) rows written and kept/, WRITING_MS);
   Deno.kill(child.pid, "SIGTERM");
-  const [, written = ""] = await logged;
+  const [, written = ""] = await stopped;
   assert.equal((await child.exited).code, 1);
   assert.equal(notesIn(place).length, Number(written));
   assert.ok(Number(written) < rows, "the import was over before it was stopped");
@@ -245,9 +245,9 @@ Deno.test("[IM16] a new data folder takes the ids of one whose tables were made 
   const copy = to.write("copy", { "more.jsonl": "{", "users.jsonl": exported["notes.jsonl"] });
   assert.equal((await to.import(copy)).code, 1);
   await Deno.remove(to.dataDir, { recursive: true });
-  const { code, out: logged, err } = await to.import(to.write("in", exported));
+  const { code, out, err } = await to.import(to.write("in", exported));
   assert.equal(code, 0, err);
-  assert.equal(logged, "notes: 1 document imported\nusers: 1 document imported\n");
+  assert.equal(out, "notes: 1 document imported\nusers: 1 document imported\n");
   assert.deepEqual(await to.query(["notes:all", {}], ["notes:users", {}]), [["a"], ["Ann"]]);
   for (const table of ["notes", "users"] as const) {
     assert.equal(textOf(join(to.dataDir, "data.db"), "jsonl", table), exported[`${table}.jsonl`]);

@@ -31,7 +31,7 @@ async function asked(
 
 Deno.test("OR3 hosts that no one can make resolve to this server are accepted, and no others", () => {
   const guard = new HostGuard(["app.example.com", "*.apps.example.com", "syncline"]);
-  const expected: Record<ReturnType<HostGuard["judge"]>, readonly string[]> = {
+  const expected: Record<ReturnType<HostGuard["check"]>, readonly string[]> = {
     accepted: [
       ...["localhost", "LOCALHOST:3210", "localhost.", "a.localhost", "a.b.localhost:80"],
       ...["127.0.0.1", "10.1.2.3:3210", "[::1]:3210", "[fe80::1]", "127.1"],
@@ -58,8 +58,8 @@ Deno.test("OR3 hosts that no one can make resolve to this server are accepted, a
       ...["localhost\\evil.example", "localhost,evil.example", `${"a".repeat(300)}.localhost`],
     ],
   };
-  for (const [judgement, hosts] of Object.entries(expected)) {
-    for (const host of [...hosts, ...hosts]) assert.equal(guard.judge(host), judgement, host);
+  for (const [result, hosts] of Object.entries(expected)) {
+    for (const host of [...hosts, ...hosts]) assert.equal(guard.check(host), result, host);
   }
 });
 

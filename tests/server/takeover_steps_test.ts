@@ -5,6 +5,7 @@ import { DataLock, DataLockedError } from "../../mod/server/data/data_lock.ts";
 import { Port } from "../../mod/server/http/port.ts";
 import { Server } from "../../mod/server/server.ts";
 import { TakeoverListener } from "../../mod/server/takeover/takeover_listener.ts";
+import { takeoverLimits } from "../../mod/server/limits.ts";
 import { OldProcess } from "../../mod/server/takeover/old_process.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { until } from "../support/waiting.ts";
@@ -139,7 +140,56 @@ Deno.test("[TO4] a server that has stepped down waits for the lock of a new proc
   await until(() => statusOf(server.url).then((status) => status === 200, () => false));
 });
 
-Deno.test("[TO4] a server that ends because the new process has the folder reports that", async () => {
+Deno.test("[TO4] a server leads again while a new process that does not lead listens on the port", async () => {
+  await using folder = new TempFolder();
+  const { backends, server } = await started(folder.path);
+  await using _server = server;
+  using oldProcess = await steppedDown(folder);
+  const { host: hostname, port } = oldProcess.address;
+  using _frozen = Deno.listen({ hostname, port, reusePort: true });
+  oldProcess[Symbol.dispose]();
+  await until(() => backends.length === 2);
+});
+
+Deno.test("[TO4] a server that was a new process itself ends without an error if the next one keeps the folder", async () => {
+  await using folder = new TempFolder();
+  const first = await started(folder.path);
+  const stopped = first.server.handedOver.then(() => first.server.stop());
+  const { server } = await started(folder.path, { takeover: true });
+  await stopped;
+  const limits = takeoverLimits as { lockMs: number };
+  const { lockMs } = limits;
+  limits.lockMs = 0;
+  try {
+    const oldProcess = await steppedDown(folder);
+    using _held = await DataLock.acquire(folder.path, { by: "serve" });
+    oldProcess[Symbol.dispose]();
+    assert.equal(await Promise.race([server.handedOver, server.portEnded]), undefined);
+  } finally {
+    limits.lockMs = lockMs;
+    await server.stop();
+  }
+});
+
+Deno.test("[TO4] a server ends if a new process that does not lead keeps the folder", async () => {
+  await using folder = new TempFolder();
+  const { backends, server } = await started(folder.path);
+  const oldProcess = await steppedDown(folder);
+  using _kept = await DataLock.acquire(folder.path, { by: "serve" });
+  const limits = takeoverLimits as { lockMs: number };
+  const { lockMs } = limits;
+  limits.lockMs = 0;
+  try {
+    oldProcess[Symbol.dispose]();
+    await server.handedOver;
+  } finally {
+    limits.lockMs = lockMs;
+  }
+  assert.equal(backends.length, 1);
+  await server.stop();
+});
+
+Deno.test("[TO4] a server that cannot lead again after a failed takeover ends with the reason", async () => {
   await using folder = new TempFolder();
   const fails = { now: false };
   const { server } = await started(folder.path, {
@@ -261,7 +311,7 @@ Deno.test("[TO4] a server whose backend does not end keeps the folder, and ends"
   (await DataLock.acquire(folder.path, { by: "backup" }))[Symbol.dispose]();
 });
 
-Deno.test("[TO4] a server does not wait for ever for a new process that is frozen", async () => {
+Deno.test("[TO4] a server waits for a frozen new process for a bounded time", async () => {
   await using folder = new TempFolder();
   const events: string[] = [];
   await using _listener = await TakeoverListener.open({
@@ -281,7 +331,7 @@ Deno.test("[TO4] a server does not wait for ever for a new process that is froze
   assert.deepEqual(events, ["resumed"]);
 });
 
-Deno.test("[TO4] a new process does not wait for ever for a port that is in use", async () => {
+Deno.test("[TO4] a new process waits for a port in use for a bounded time", async () => {
   await using folder = new TempFolder();
   using listening = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const config = testConfig({ dataDir: folder.path, port: listening.addr.port });

@@ -26,7 +26,7 @@ Deno.test("[PG1] [PG2] [PG3] [PG5] [PG7] [PG13] [PG16] [PG26] no seed breaks a p
 });
 
 Deno.test("what the simulation of a cluster is about comes up in it", async () => {
-  const met = { commits: 0, takeovers: 0, notTold: 0, fenced: 0, foundLater: 0, jumps: 0 };
+  const met = { commits: 0, takeovers: 0, unreported: 0, fenced: 0, foundLater: 0, jumps: 0 };
   const names = Object.keys(met) as (keyof typeof met)[];
   for (let seed = 1; names.some((name) => met[name] === 0); seed++) {
     assert.ok(seed <= SEEDS_MAX, `not met: ${JSON.stringify(met)}`);
@@ -41,12 +41,12 @@ Deno.test("equal seeds give equal runs of the cluster", async () => {
 });
 
 /** Runs seeds until one fails with this, always the same ones. */
-async function findBug(sends: RegExp, options: { readonly letsInAtOnce?: boolean } = {}): Promise<void> {
+async function findBug(violation: RegExp, options: { readonly letsInAtOnce?: boolean } = {}): Promise<void> {
   for (let seed = 1; seed <= SEEDS_MAX; seed++) {
     try {
       await simulateCluster({ seed, steps: STEPS, ...options });
     } catch (error) {
-      if (error instanceof Violation && sends.test(error.message)) return;
+      if (error instanceof Violation && violation.test(error.message)) return;
       throw error;
     }
   }
@@ -63,7 +63,7 @@ function planted<Owner extends object, Name extends keyof Owner>(
   return { [Symbol.dispose]: () => void (owner[name] = original) };
 }
 
-Deno.test("a planted bug of the cluster is found: a group is shown before its row is kept", async () => {
+Deno.test("a planted bug of the cluster is found: a group is shown before its row is appended", async () => {
   using _bug = planted(PostgresRows.prototype, {
     name: "append",
     by: (append) =>

@@ -95,10 +95,10 @@ Deno.test({
         env: { NO_COLOR: "1" },
         stdin: "null",
       }).output();
-      const logged = new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
-      assert.equal(code, 1, logged);
-      assert.match(logged, /^[^\n]*disk [^\n]*full[^\n]*\n$/, before);
-      assert.ok(logged.includes(dataDir), logged);
+      const output = new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
+      assert.equal(code, 1, output);
+      assert.match(output, /^[^\n]*disk [^\n]*full[^\n]*\n$/, before);
+      assert.ok(output.includes(dataDir), output);
     }
   },
 });

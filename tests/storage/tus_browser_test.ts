@@ -127,11 +127,11 @@ Deno.test(
         await check(id, size);
         assert.equal(last, size);
       }
-      const logged = await page.evaluate(
+      const message = await page.evaluate(
         (url) => (globalThis as unknown as { refusal(url: string): Promise<string> }).refusal(url),
         `${await uploadUrl()}x`,
       );
-      assert.equal(logged, "The upload URL is not valid");
+      assert.equal(message, "The upload URL is not valid");
       assert.ok(cuts > 1, `${cuts} connections were cut`);
     } finally {
       await browser.close();

@@ -1,4 +1,4 @@
-/** Tables, commands and links of the documentation say what the code says. */
+/** Tables, commands and links of the documentation match the code. */
 import assert from "node:assert/strict";
 import { dirname, join, normalize } from "node:path";
 import { serviceErrors } from "../../mod/errors.ts";
@@ -33,7 +33,7 @@ Deno.test("the limits that are documented are those of the code", async () => {
   }
 });
 
-/** By their group: those of the product and those of its rooms. */
+/** By their group: limits of the product and of its packages. */
 async function allLimits(): Promise<Readonly<Record<string, Readonly<Record<string, unknown>>>>> {
   const mod = new URL("../../mod/", import.meta.url);
   const files = [new URL("limits.ts", mod)];
@@ -114,7 +114,7 @@ Deno.test("every link and path in a page exists, and the index lists every page 
   assert.deepEqual(listed.filter((page) => !linked.has(page)), []);
 });
 
-Deno.test("every file that a room's README names is there", async () => {
+Deno.test("every file that a package's README names exists", async () => {
   const files = await Array.fromAsync(filesBelow("mod"));
   const texts = files.filter((file) => file.endsWith(".md"));
   assert.ok(texts.length > 10);

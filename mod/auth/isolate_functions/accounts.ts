@@ -15,7 +15,10 @@ export interface Credential {
   readonly emailVerified: boolean;
 }
 
-/** Returns the hash to check a password against, also for unknown addresses. A mutation: query results are cached. */
+/**
+ * Returns the hash to check a password against. Reads as many rows for unknown addresses, so that timing does not reveal
+ * accounts. A mutation without writes, because query results are cached and password hashes must not be.
+ */
 export const findCredential = internalMutation({
   args: { kind: ownerKind, email: z.string() },
   handler: async (ctx, { kind, email }): Promise<Credential> => {

@@ -126,7 +126,7 @@ function referenceSchema({ env, readFile }: FileSources): z.ZodType<string> {
       }),
       z.strictObject({ file: z.string().min(1) }),
     ],
-    { error: 'expected {"env": "SYNCLINE_…"} or {"file": "…"}: secrets do not stand in this file' },
+    { error: 'expected {"env": "SYNCLINE_…"} or {"file": "…"}: this file must not contain secrets' },
   );
   return refSchema.transform(async (ref, ctx) => {
     const fault = (message: string) => {

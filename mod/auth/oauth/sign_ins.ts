@@ -81,6 +81,7 @@ export class SignIns {
       readonly link: string | undefined;
       /** State by which the client recognizes the result; see `APP_STATE`. */
       readonly appState: string | undefined;
+      /** Origin of this server, for the provider's callback. */
       readonly origin: string;
     },
     requester: Requester,

@@ -58,7 +58,7 @@ async function deploy(options: DeployOptions): Promise<string> {
   if (versions.some((version) => version.hash === hash && version.current)) {
     return `${await setVariables(target, { variables, dryRun })}Nothing has changed: ${hash} is served.`;
   }
-  // A version that the server has is not sent again. With the served front end, it is another version.
+  // A version that the server has is not sent again. With the served frontend, it is another version.
   const kept = !keepFrontend && versions.some((version) => version.hash === hash);
   const serve = (dryRun: boolean) =>
     kept ? target.rollBack(hash, { dryRun }) : target.deploy(bundle.packed(), { dryRun, keepFrontend });
@@ -106,7 +106,7 @@ async function bundleOf(options: DeployOptions): Promise<Bundle> {
   const staticDir = options.static === null ? null : resolve(options.static);
   if (staticDir !== null && await statIfThere(staticDir) === null) {
     throw new StartError(
-      `There is no folder "${options.static}" (--static): build the front end first, such as with npm run build`,
+      `There is no folder "${options.static}" (--static): build the frontend first, such as with npm run build`,
       { code: "deploy" },
     );
   }

@@ -8,7 +8,7 @@ import {
 import type { OptionValues } from "../../config/options.ts";
 import { StartError } from "../../config/start_error.ts";
 
-/** Documents do not fit what was to be served. */
+/** Documents do not match the schema of the version to serve. */
 export class SchemaMismatchError extends StartError {
   readonly changes: DeployChanges | null;
 

@@ -27,7 +27,7 @@ export function changesText({ functions, crons, jobs, files, frontendGoes, schem
       } due, unless a later version has the function`
     ),
     ...jobs?.complete === false ? ["! more jobs wait than were counted: the numbers above are at least"] : [],
-    ...frontendGoes ? ["! the front end is removed: this version has none"] : [],
+    ...frontendGoes ? ["! the frontend is removed: this version has none"] : [],
     ...schema.unreachable.map(({ table, documents }) =>
       `! table ${table} is not in the schema: ${counted(documents, "document")} of it ${
         documents === 1 ? "stays" : "stay"

@@ -43,12 +43,12 @@ export async function signInByPopup(address: string, clock: Clock): Promise<void
     if (popup === null) throw accountError(["popup_blocked", "The browser blocked the window"]);
     const refusal = await new Promise<Refusal | null>((resolve) => {
       channel.onmessage = ({ data }) => resolve(data as Refusal | null);
-      const look = () => {
+      const poll = () => {
         // Its last message may still be in transit.
         if (popup.closed) watch.set(clientLimits.popupResultMs, () => resolve(CLOSED));
-        else watch.set(clientLimits.popupPollMs, look);
+        else watch.set(clientLimits.popupPollMs, poll);
       };
-      look();
+      poll();
     });
     if (refusal !== null) throw accountError(refusal);
   } finally {

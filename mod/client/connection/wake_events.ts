@@ -38,14 +38,14 @@ export function onWake(clock: Clock, wake: () => void): () => void {
 /** A machine that sleeps while the page is visible is only detected by a late timer. */
 function watchForSleep(clock: Clock, wake: () => void): () => void {
   const alarm = new Alarm(clock);
-  const look = () => {
+  const check = () => {
     const setAt = clock.now();
     alarm.set(clientLimits.sleepCheckMs, () => {
       if (clock.now() - setAt > clientLimits.sleepCheckMs + clientLimits.suspendedMs) wake();
-      look();
+      check();
     });
   };
-  look();
+  check();
   return () => alarm.clear();
 }
 

@@ -28,10 +28,10 @@ export class ClusterDatabase implements AsyncDisposable {
     this.#log = log;
     this.statements = statementsFor(address.schema);
     const channels = this.channels = channelsOf(address.schema);
-    this.rows = new PostgresConnection({ address: address, use: "rows" });
-    this.slow = new PostgresConnection({ address: address });
+    this.rows = new PostgresConnection({ address, use: "rows" });
+    this.slow = new PostgresConnection({ address });
     this.lease = new PostgresConnection({
-      address: address,
+      address,
       use: "lease",
       first: () => [`listen ${channels.lease}`, ...this.#listens ? [`listen ${channels.log}`] : []],
       onNotice: (channel) => this.notifications.notify(channel),

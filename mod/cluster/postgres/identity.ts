@@ -154,7 +154,7 @@ async function addColumns(
   connection: PostgresConnection,
   { address, statements }: Pick<IdentityOptions, "address" | "statements">,
 ): Promise<void> {
-  const givesUpAt = performance.now() + clusterLimits.startMs;
+  const deadline = performance.now() + clusterLimits.startMs;
   for (;;) {
     try {
       if ((await connection.query(statements.hasCertificate, address.schema)).length > 0) return;
@@ -164,7 +164,7 @@ async function addColumns(
       });
     } catch (error) {
       if (!(error instanceof AwayError)) throw refusal(error, address);
-      if (performance.now() < givesUpAt) {
+      if (performance.now() < deadline) {
         await wait(clusterLimits.lockPauseMs);
         continue;
       }

@@ -121,13 +121,15 @@ export class PostgresRows implements CommitAppender {
 
   async #append(row: JournalRow | null, waiting: Waiting): Promise<Refusal | null | "lost"> {
     const body = Buffer.from(row?.body ?? "");
-    let looks = this.#uncertain;
+    let checksLog = this.#uncertain;
     while (!this.#isLost) {
       const before = waiting.sent;
       // Until the statement has a response.
       waiting.sent = row !== null;
       try {
-        const appended = row === null ? await this.#leads() : await this.#appendOnce(row, { body, looks });
+        const appended = row === null
+          ? await this.#leads()
+          : await this.#appendOnce(row, { body, checksLog });
         this.#awaySince = null;
         if (!appended) {
           // The log has another row or another epoch, so a late statement appends nothing either.
@@ -147,7 +149,7 @@ export class PostgresRows implements CommitAppender {
       } catch (error) {
         // After any other error of the database, nothing was appended, and the owner of the log is unknown.
         waiting.sent = before || row !== null && error instanceof AwayError && error.asked;
-        looks ||= waiting.sent;
+        checksLog ||= waiting.sent;
         this.#awaySince ??= this.#clock.now();
         if (this.#clock.now() - this.#awaySince > this.waitMs) {
           // If the row arrives late, the next one does not match.
@@ -169,9 +171,9 @@ export class PostgresRows implements CommitAppender {
   /** Appends the row. Returns whether the log contains it. */
   async #appendOnce(
     row: JournalRow,
-    { body, looks }: { readonly body: Uint8Array; readonly looks: boolean },
+    { body, checksLog }: { readonly body: Uint8Array; readonly checksLog: boolean },
   ): Promise<boolean> {
-    if (looks) {
+    if (checksLog) {
       const there = await this.#sumOf(row.seq);
       if (there === row.sum) this.#notify();
       if (there !== null) return there === row.sum;

@@ -56,7 +56,10 @@ export class SharedVersions {
     return rows.length > 0;
   }
 
-  /** Uploads a bundle unless it is complete, and removes unneeded versions. Throws a `ClusterError` or an `AwayError`. */
+  /**
+   * Uploads a bundle unless it is complete, and removes unneeded versions. `named` is the version that the leader's database
+   * names at row `seq`. Throws a `ClusterError` without enough space, or an `AwayError`.
+   */
   async put(
     hash: string,
     pack: () => Promise<ReadableStream<Uint8Array>>,

@@ -1,4 +1,4 @@
-/** Snapshots of a cluster: what a new server begins with, and up to where the log can be removed. The leader's work. */
+/** Snapshots of a cluster, made by its leader: new servers start from one, and the log before the oldest is removed. */
 import { join } from "node:path";
 import { removeIfThere } from "../../kit/durable_files.ts";
 import type { Log } from "../../kit/log.ts";
@@ -13,7 +13,7 @@ export interface Snapshot {
   readonly seq: number;
   readonly ts: number;
   readonly sum: string;
-  /** Of the archive, at the place of snapshots. */
+  /** Name of the archive at the target. */
   readonly name: string;
   readonly bytes: number;
   readonly ageMs: number;
@@ -50,15 +50,15 @@ export interface SnapshotsOptions {
   readonly log: Log;
 }
 
-/** Where snapshots are made, below the data folder. */
+/** Folder below the data folder in which snapshots are made. */
 const OUTGOING = "outgoing-snapshot";
 
 export class Snapshots implements AsyncDisposable {
   readonly #options: SnapshotsOptions;
   #running: Promise<void> | null = null;
   #failedAt = -Infinity;
-  /** Whether others can begin with one. */
-  #areThere = false;
+  /** Whether there is a snapshot from which other servers can start. */
+  #hasSnapshot = false;
   /** Appended bytes when the newest snapshot was made. */
   #bytesThen = 0;
   readonly #closing = new AbortController();
@@ -67,10 +67,10 @@ export class Snapshots implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Looks whether one is due, and makes it; one at a time. Never rejects. */
+  /** Makes a snapshot if one is due, one at a time. Never rejects. */
   tend(): Promise<void> {
     const { snapshotRetryMs, firstSnapshotRetryMs } = clusterLimits;
-    const retryMs = this.#areThere ? snapshotRetryMs : firstSnapshotRetryMs;
+    const retryMs = this.#hasSnapshot ? snapshotRetryMs : firstSnapshotRetryMs;
     if (this.#closed || performance.now() - this.#failedAt < retryMs) {
       return Promise.resolve();
     }
@@ -83,7 +83,7 @@ export class Snapshots implements AsyncDisposable {
     }).finally(() => this.#running = null);
   }
 
-  /** A snapshot that is being made is given up. */
+  /** Aborts a snapshot in progress. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();
     await this.#running;
@@ -110,7 +110,7 @@ export class Snapshots implements AsyncDisposable {
   async #tend(): Promise<void> {
     const { connection, statements } = this.#options;
     const [newest] = await listSnapshots(connection, statements);
-    this.#areThere = newest !== undefined;
+    this.#hasSnapshot = newest !== undefined;
     if (newest !== undefined && !this.#isDue(newest)) return;
     await this.#make();
     await this.#removeOld();

@@ -142,7 +142,7 @@ function sumOfIndex(connection: Connection, { sql, first, read }: EntryScan): En
   }
 }
 
-/** Looks up and counts entries by document; they differ, so a right number means that there are no others. */
+/** Looks up each document's entries. They are distinct, so an index with the right number has no others. Counts documents. */
 function checkDocuments(connection: Connection, { name, number, indexes: catalog }: CatalogTable): number {
   const documents = documentsTable(number);
   const indexes = indexSet(documents, catalog);

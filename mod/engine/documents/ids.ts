@@ -1,4 +1,7 @@
-/** Document ids in base32: table number (4 characters), 96 random bits (20), and 2 that detect mistakes and swaps. */
+/**
+ * Document ids: 26 characters of lower-case Crockford base32. 4 for the table number (20 bits), 20 for 96 random bits, and 2
+ * check characters that detect every wrong character and every swap of neighbours.
+ */
 
 const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
 export const ID_CHARS = 26;

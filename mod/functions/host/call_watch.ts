@@ -19,7 +19,8 @@ export class CallWatch {
     this.#since = now;
   }
 
-  look(progress: Progress | null, now: number): Running {
+  /** Records the newest progress. Returns how long it has been the same. */
+  update(progress: Progress | null, now: number): Running {
     if (
       progress?.position !== this.#seen?.position || progress?.startedAt !== this.#seen?.startedAt
     ) {

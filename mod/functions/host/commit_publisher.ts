@@ -6,11 +6,11 @@ import type { FollowedGroup, SkipGroup } from "../host_port.ts";
 import { ReadBarrier } from "./readers/read_barrier.ts";
 
 interface CommitListener {
-  readonly tell: (entries: readonly CommitEntry[]) => void;
-  readonly passes: SkipGroup;
+  readonly receive: (entries: readonly CommitEntry[]) => void;
+  readonly skip: SkipGroup;
 }
 
-const passesNone: SkipGroup = () => false;
+const skipNone: SkipGroup = () => false;
 
 export class CommitPublisher {
   readonly #log: Log;
@@ -36,9 +36,9 @@ export class CommitPublisher {
     return this.#count;
   }
 
-  /** `passes`: see `FunctionHost.onCommits`. */
-  onCommits(tell: CommitListener["tell"], passes = passesNone): void {
-    this.#commits.push({ tell, passes });
+  /** `skip`: see `FunctionHost.onCommits`. */
+  onCommits(receive: CommitListener["receive"], skip = skipNone): void {
+    this.#commits.push({ receive, skip });
   }
 
   /** Registers a listener for groups, including those that only changed replay records. */
@@ -66,7 +66,7 @@ export class CommitPublisher {
   group(entries: readonly CommitEntry[], ts: number): void {
     this.#ts = ts;
     this.#count += entries.length;
-    if (entries.length > 0) this.#tellCommits(this.#commits, entries);
+    if (entries.length > 0) this.#send(this.#commits, entries);
     this.#notify(this.#groups, undefined);
     this.#end(ts);
   }
@@ -77,8 +77,8 @@ export class CommitPublisher {
     this.#count += group.count;
     const concerned = group.count === 0
       ? []
-      : this.#commits.filter((listener) => !this.#passes(listener, group));
-    if (concerned.length > 0) this.#notifyCommits(group, concerned);
+      : this.#commits.filter((listener) => !this.#skips(listener, group));
+    if (concerned.length > 0) this.#decode(group, concerned);
     this.#notify(this.#groups, undefined);
     this.#end(group.ts);
   }
@@ -106,16 +106,16 @@ export class CommitPublisher {
     this.#answers.close();
   }
 
-  #passes({ passes }: CommitListener, group: FollowedGroup): boolean {
+  #skips({ skip }: CommitListener, group: FollowedGroup): boolean {
     try {
-      return passes(group);
+      return skip(group);
     } catch (error) {
       this.#log("error", "A commit listener failed", { error });
       return false;
     }
   }
 
-  #notifyCommits(group: FollowedGroup, concerned: readonly CommitListener[]): void {
+  #decode(group: FollowedGroup, concerned: readonly CommitListener[]): void {
     let entries: readonly CommitEntry[];
     try {
       entries = group.entries();
@@ -123,16 +123,16 @@ export class CommitPublisher {
       this.#log("error", "Cannot publish the commits of applied rows", { error });
       return this.reloaded();
     }
-    this.#tellCommits(concerned, entries);
+    this.#send(concerned, entries);
   }
 
-  #tellCommits(listeners: readonly CommitListener[], entries: readonly CommitEntry[]): void {
-    for (const { tell } of listeners) this.#safely(tell, entries);
+  #send(listeners: readonly CommitListener[], entries: readonly CommitEntry[]): void {
+    for (const { receive } of listeners) this.#safely(receive, entries);
   }
 
   #end(ts: number): void {
     for (const listener of this.#ends) listener(ts);
-    this.#answers.heard(ts);
+    this.#answers.published(ts);
   }
 
   #notify<Value>(listeners: readonly ((value: Value) => void)[], value: Value): void {

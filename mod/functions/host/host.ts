@@ -72,7 +72,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   constructor(parts: HostParts) {
     const { starter, clock, log, cores, code, observer, timeouts = usualTimeouts } = parts;
     this.#parts = parts;
-    this.isolates = parts.census ?? new IsolateStats();
+    this.isolates = parts.isolateStats ?? new IsolateStats();
     const commits = this.commits = new CommitPublisher({ clock, log });
     const reports = this.#reports = new RunReports({ clock, log, timeouts, ...(observer && { observer }) });
     const served = this.code = new ServedCode(code);
@@ -85,14 +85,14 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       timeoutMs: timeouts.queryMs,
       isKnown: (udfPath) => served.hasFunction(udfPath),
     });
-    commits.onPublished((ts) => readers.heard(ts));
+    commits.onPublished((ts) => readers.published(ts));
     const runners = this.#runners = new Runners({
       starter,
       clock,
       log,
       serve: (kind, call) => this.#serve(kind, call),
       onEnd: (kind, end) => reports.actionEnded(kind, end),
-      apart: parts.apart,
+      dedicatedQueue: parts.dedicatedQueue,
     });
     this.routes = new RouteRequests({
       routes: () => served.routes,
@@ -231,8 +231,8 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   }
 
   /** Ends the actions of the separate runner pool, including queued ones. Resolves when their processes are gone. */
-  async endApart(): Promise<void> {
-    await this.#runners.endApart();
+  async endDedicatedRuns(): Promise<void> {
+    await this.#runners.endDedicatedRuns();
   }
 
   onCommits(listener: (entries: readonly CommitEntry[]) => void, skip?: SkipGroup): void {
@@ -293,7 +293,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
 }
 
 function writerOf(parts: HostParts, commits: CommitPublisher): MutationWriter {
-  const { starter, clock, log, batchPrefix, awake, observer, timeouts = usualTimeouts } = parts;
+  const { starter, clock, log, batchPrefix, spinner, observer, timeouts = usualTimeouts } = parts;
   const { commitSource: source = { from: "writer" } } = parts;
   const onGap = (ts: number) => commits.gap(ts);
   if (source.from === "leader") return new SharedDatabaseWriter(source);
@@ -309,7 +309,7 @@ function writerOf(parts: HostParts, commits: CommitPublisher): MutationWriter {
     ...{ starter, clock, log, batchPrefix, onGap },
     timeoutMs: timeouts.mutationMs,
     logAppendMs: source.rows?.waitMs ?? 0,
-    ...(awake && { awake }),
+    ...(spinner && { spinner }),
     ...(observer && { observer }),
     onGroup: (entries, ts) => commits.group(entries, ts),
   });

@@ -23,8 +23,8 @@ export interface IsolateHostOptions {
   readonly settings?: Readonly<Record<string, unknown>>;
   /** Numbers of tables that the database does not have yet, so that ids from elsewhere belong to them. */
   readonly tableNumbers?: Readonly<Record<string, number>>;
-  /** Actions with this queue key, and what they call, get runners of their own, which `endApart` ends. */
-  readonly apart?: string;
+  /** Actions with this queue key, and what they call, get runners of their own, which `endDedicatedRuns` ends. */
+  readonly dedicatedQueue?: string;
   /** Enables the writer's journal, with a limit for unshipped bytes. */
   readonly journal?: { readonly pendingBytesMax: number };
   /** Defaults to an own writer. */

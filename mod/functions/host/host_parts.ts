@@ -24,13 +24,13 @@ export interface HostParts {
   /** Whether to keep a spare reader while queries arrive. */
   readonly spareReader?: boolean;
   /** Busy-waits briefly for the writer. Without it main sleeps. */
-  readonly awake?: AdaptiveSpinner;
-  readonly census?: IsolateStats;
+  readonly spinner?: AdaptiveSpinner;
+  readonly isolateStats?: IsolateStats;
   readonly observer?: RunObserver;
   readonly timeouts?: Timeouts;
   /** Defaults to an own writer. */
   readonly commitSource?: CommitSource;
-  readonly apart?: string;
+  readonly dedicatedQueue?: string;
   /** The code that isolates load. Without it, no other code can be loaded. */
   readonly code?: HostCode;
 }
@@ -48,8 +48,8 @@ export interface HostCode {
 
 /** Creates the parts of a running server. Rejects if there is no code to serve. */
 export async function openHostParts(options: IsolateHostOptions): Promise<HostParts> {
-  const { commitSource, apart, observer, timeouts, memory } = options;
-  const { log, temporary, fetchVersion: bring } = options;
+  const { commitSource, dedicatedQueue, observer, timeouts, memory } = options;
+  const { log, temporary, fetchVersion } = options;
   const dataDir = await Deno.realPath(options.dataDir);
   const versions = await VersionStore.open(dataDir);
   const source = "functionsDir" in options.code ? options.code : null;
@@ -63,30 +63,32 @@ export async function openHostParts(options: IsolateHostOptions): Promise<HostPa
     log,
     batchPrefix: crypto.randomUUID(),
     cores,
-    awake: new AdaptiveSpinner(isolateLimits.awakeMs),
-    census: starter.census,
+    spinner: new AdaptiveSpinner(isolateLimits.spinMs),
+    isolateStats: starter.isolateStats,
     ...(observer && { observer }),
     ...(timeouts && { timeouts }),
     ...(memory && { readersMax: memory.readersMax }),
     spareReader: memory?.sparing !== true,
     ...(commitSource && { commitSource }),
-    ...(apart !== undefined && { apart }),
+    ...(dedicatedQueue !== undefined && { dedicatedQueue }),
     code: {
       versions,
       version,
       source,
       ...(temporary && { temporary }),
-      ...(bring && { fetchVersion: bring }),
+      ...(fetchVersion && { fetchVersion }),
     },
   };
 }
 
 async function firstVersion(
-  { code, fetchVersion: bring }: IsolateHostOptions,
+  { code, fetchVersion }: IsolateHostOptions,
   versions: VersionStore,
 ): Promise<Version> {
   if (!("version" in code)) return await versions.make(code);
-  return bring === undefined ? await versions.get(code.version) : await bring(code.version, versions);
+  return fetchVersion === undefined
+    ? await versions.get(code.version)
+    : await fetchVersion(code.version, versions);
 }
 
 async function createStarter(

@@ -43,8 +43,8 @@ export type CommitSource =
   };
 
 /** Other processes that read the same database. They follow code changes. */
-export interface Companions {
-  /** Resolves when their queries are paused and running ones have their snapshots, or the processes are given up. Never rejects. */
+export interface PeerReaders {
+  /** Resolves when queries are paused and running ones have their snapshots. Disconnects slow processes. Never rejects. */
   hold(): Promise<void>;
   /** Switches them to another app. `null` keeps the current one. */
   release(app: ServedApp | null): void;

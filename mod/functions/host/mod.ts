@@ -11,7 +11,7 @@ export {
 export { BrokenVersionError } from "./code/code_swaps.ts";
 export { IsolateHost } from "./host.ts";
 export type { FetchVersion } from "./host_options.ts";
-export type { ActionAnswer, CommitSource, Companions, LeaderPort, ServedApp } from "./leader_port.ts";
+export type { ActionAnswer, CommitSource, LeaderPort, PeerReaders, ServedApp } from "./leader_port.ts";
 export { entriesOf, packedEntries } from "./packed_commits.ts";
 export { RowsRefusedError } from "./writer/following_writer.ts";
 export { type IsolateMemory, usualMemory } from "./process/isolate_memory.ts";

@@ -193,6 +193,9 @@ async function load(
       ts = database.writer.ts;
       reached = reachedBy(database.writer);
     } else if (database.role === "writer") {
+      if (append !== null && reachedBy(database.writer) === null) {
+        throw new Error("This database has no history that is stored elsewhere");
+      }
       const staged = database.writer.stageSchema(app.schema, {
         tableNumbers: new Map(Object.entries(tableNumbers)),
         ...(append !== null && { version: boot.version ?? null }),
@@ -268,7 +271,7 @@ interface Parts {
 
 /** Serves until main closes the socket. */
 async function serve(inbox: Inbox, { app, boot, database, progress, sender, append }: Parts): Promise<void> {
-  const untilNext = new AdaptiveSpinner(isolateLimits.awakeMs);
+  const untilNext = new AdaptiveSpinner(isolateLimits.spinMs);
   const leftovers = new Leftovers();
   const env = withReadReports(
     Object.freeze({ ...boot.env }),

@@ -14,9 +14,9 @@ export interface VersionFile {
 export interface VersionContent {
   /** The author's functions folder, which stack traces name. */
   readonly functions: string;
-  /** The bundle, and the files of the front end. */
+  /** The bundle, and the files of the frontend. */
   readonly files: Readonly<Record<string, VersionFile>>;
-  /** The front end's folder, if it was deployed with the functions. */
+  /** The frontend's folder, if it was deployed with the functions. */
   readonly static?: string;
   /** Of a version of format 1, which contains sources in place of a bundle. */
   readonly links?: Readonly<Record<string, string>>;

@@ -32,7 +32,7 @@ export interface Version {
   readonly functions: string;
   /** Folder on the author's disk to which those names are relative. */
   readonly authorFolder: string;
-  /** The front end's folder, or `null`. */
+  /** The frontend's folder, or `null`. */
   readonly staticDir: string | null;
   /** Whether it was named by its hash, not made from a local folder. */
   readonly deployed?: true;

@@ -38,7 +38,7 @@ export interface Boot {
   readonly follows?: boolean;
   /** Page cache size. */
   readonly cacheBytes?: number;
-  /** Version hash of a writer with of a cluster's log, if all servers have to serve the same version. */
+  /** Version hash of a writer that appends to a cluster's log, if all servers have to serve the same version. */
   readonly version?: string;
   /** For a reader that only checks the app against the data. */
   readonly check?: CheckBounds;
@@ -142,7 +142,10 @@ export interface Batch {
   readonly calls: readonly WireMutation[];
 }
 
-/** Writer to main: the batch's last group is about to commit, so main may send the next batch. Not for single calls. */
+/**
+ * Writer to main: the batch's last group is about to commit, so main may send the next batch. The commit may still fail. Not
+ * sent for groups of one call.
+ */
 export interface Committing {
   readonly type: "Committing";
   readonly batch: string;
@@ -250,7 +253,7 @@ export interface RunQueryBatch {
   readonly together?: true;
 }
 
-/** Main to a waiting reader. "run": run `queries` and `more`. "again": reopen the snapshot. "drop": forget the batch. */
+/** Main to a waiting reader. "run": run `queries` and `more`. "again": reopen the snapshot and answer Pinned. "drop": forget the batch. */
 export interface QueryBatchGo {
   readonly type: "QueryBatchGo";
   readonly wave: number;

@@ -86,7 +86,8 @@ function usesVite(root: string): boolean {
 
 /** The variables of `ctx.env`: those in `.env`, unless another file is named. */
 function environment(root: string, args: readonly string[]): string[] {
-  const isNamed = given(args, "--env-file") || process.env["SYNCLINE_ENV_FILE"] !== undefined;
+  // An empty variable counts as unset, as in the server.
+  const isNamed = given(args, "--env-file") || Boolean(process.env["SYNCLINE_ENV_FILE"]);
   return !isNamed && existsSync(join(root, ".env")) ? ["--env-file", ".env"] : [];
 }
 

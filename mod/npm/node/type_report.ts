@@ -1,5 +1,5 @@
 /**
- * Turns the output of `tsc --watch` into one report of each edit: position, message, the lines of code, and a hint where the
+ * Turns the output of `tsc --watch` into one report per edit: position, message, the lines of code, and a hint where the
  * compiler's message misleads.
  */
 import { existsSync, readFileSync } from "node:fs";

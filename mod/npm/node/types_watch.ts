@@ -1,4 +1,4 @@
-/** Runs the app's own TypeScript in watch mode and prints one report of each edit. */
+/** Runs the app's own TypeScript in watch mode and prints one report per edit. */
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";

@@ -81,7 +81,7 @@ export interface RestartRoutesOptions {
   readonly log: Log;
 }
 
-/** `/api/admin/restore/restart`: `POST` restarts the process, which applies a staged restore; `GET` says if it can. */
+/** `/api/admin/restore/restart`: `POST` restarts the process, which applies a staged restore; `GET` returns whether that is possible. */
 export function restartRoutes({ restart, log }: RestartRoutesOptions): Hono<AdminEnv> {
   const app = new Hono<AdminEnv>();
   app.get("/restore/restart", (c) => c.json({ offered: restart !== null }));

@@ -37,7 +37,10 @@ export class Backups {
     this.#log = log;
   }
 
-  /** Creates a backup without the secret key. Throws `backup_failed`, `disk_full`, `overloaded`; leaves nothing behind. */
+  /**
+   * Creates a backup without the secret key. Throws `backup_failed` or `disk_full` with the reason, which only administrators
+   * may see, or `overloaded`; then leaves no files.
+   */
   async create({ includeAux, includeFiles, adminId }: WantedBackup): Promise<NewBackup> {
     const name = this.folder.newName(new Date());
     const out = join(this.folder.path, name);

@@ -16,9 +16,9 @@ export interface DeployChanges {
   readonly crons: Difference;
   /** Pending jobs whose function the version lacks. They are kept and fail if they become due before it is back. */
   readonly jobs: OrphanedJobs;
-  /** Numbers of files: the bundle of functions and packages, and those of the front end. */
+  /** Numbers of files: the bundle of functions and packages, and those of the frontend. */
   readonly files: { readonly added: number; readonly removed: number; readonly changed: number };
-  /** Whether the front end is removed. */
+  /** Whether the frontend is removed. */
   readonly frontendGoes: boolean;
   /** Tables, indexes, and documents that are invalid or become inaccessible but stay in the database. */
   readonly schema: SchemaPreview;

@@ -80,7 +80,7 @@ export interface DeployOptions {
   /** Throws if the caller may no longer deploy; see `AdminEnv`. */
   readonly confirmAccess: () => Promise<void>;
   readonly dryRun: boolean;
-  /** Whether a bundle without a front end gets that of the served version. */
+  /** Whether a bundle without a frontend gets that of the served version. */
   readonly keepFrontend?: boolean;
 }
 
@@ -90,7 +90,7 @@ export interface DeployedVersions {
   readonly pinned: boolean;
   /** Newest first. */
   readonly versions: readonly DeployedVersion[];
-  /** Whether the served version has a front end. */
+  /** Whether the served version has a frontend. */
   readonly hasFrontend: boolean;
 }
 

@@ -148,7 +148,7 @@ export function levelOf(lines: readonly string[]): number {
   return level;
 }
 
-/** Truncates a run's lines and error for the log, marking truncated parts. */
+/** Returns the error of a run for the log; long parts are truncated and marked. */
 export function runError({ kind, message, data, stack }: CallError): RunError {
   return {
     kind,
@@ -180,6 +180,7 @@ export interface TailedRuns {
   readonly events: readonly Uint8Array<ArrayBuffer>[];
   /** Number of further matching runs that were skipped. */
   readonly missed: number;
+  /** ID of the newest run considered, matching or not. */
   readonly lastId: number;
 }
 
@@ -283,8 +284,8 @@ export class ExecutionLog implements AsyncDisposable {
     return await this.#worker.ask("backlog", { filter, after, share: this.#worker.searchShare });
   }
 
-  #dispatch({ events, shares, lastId }: TailedMessage): void {
-    for (const { tail, events: positions, missed } of shares) {
+  #dispatch({ events, batches, lastId }: TailedMessage): void {
+    for (const { tail, events: positions, missed } of batches) {
       const own = positions.map((position) => events[position] ?? nothing);
       this.#tails.get(tail)?.onRuns({ events: own, missed, lastId });
     }

@@ -49,6 +49,7 @@ export type RunRecord = readonly [
 
 /** A run as administrators read it. */
 export interface LoggedRun {
+  /** Increases with each run. */
   readonly id: number;
   readonly at: number;
   readonly function: string;

@@ -1,4 +1,4 @@
-/** Asks an address after what was confirmed, so that a service elsewhere notices when nothing is confirmed any more. */
+/** Requests a URL after confirmed shipments, so that a monitoring service notices when they stop. */
 import type { Log } from "../../kit/log.ts";
 import { replicationLimits } from "../limits.ts";
 
@@ -12,7 +12,7 @@ export class Heartbeat implements AsyncDisposable {
   #request: Promise<void> | null = null;
   readonly #stopping = new AbortController();
 
-  /** `null`: nobody is asked. `now`: a clock that never goes back, in ms from any moment. */
+  /** `url` is `null` without a monitoring service. `now` is a monotonic clock in milliseconds. */
   constructor(
     url: string | null,
     { log, now = systemNow }: { readonly log: Log; readonly now?: () => number },
@@ -34,7 +34,7 @@ export class Heartbeat implements AsyncDisposable {
       if (!response.ok) throw new Error(`it answered ${response.status}`);
     }).catch((error) => {
       if (this.#stopping.signal.aborted) return;
-      this.#log("warn", "The heartbeat of the replica was not taken", {
+      this.#log("warn", "Replication heartbeat failed", {
         code: "replication",
         reason: error instanceof Error ? error.message : String(error),
       });

@@ -31,7 +31,7 @@ export interface RestorePoint {
   readonly toTime?: number | undefined;
 }
 
-/** How a point is reached: a snapshot, and the segments that follow it. */
+/** Plan of a restore: a snapshot, and the segments that follow it. */
 export interface RestorePlan {
   readonly generation: string;
   readonly snapshot: Snapshot;
@@ -39,14 +39,14 @@ export interface RestorePlan {
   /** The commit it ends with; `null` when it depends on the rows of the last segment, because a time was requested. */
   readonly toTs: number | null;
   readonly toTime: number | null;
-  /** Whether a point was named; else it is the newest. */
+  /** Whether a point was requested; otherwise it is the newest. */
   readonly named: boolean;
-  /** Bytes that are fetched, and journal rows that are applied. */
+  /** Bytes to download, and journal rows to apply. */
   readonly bytes: number;
   readonly rows: number;
 }
 
-/** The generations in a listing, the newest last; names of other things are left out. */
+/** Returns the generations in a listing, newest last. Ignores other names. */
 export function generationsOf(objects: Iterable<TargetObject>): Generation[] {
   const found = new Map<string, { snapshots: Snapshot[]; segments: Segment[] }>();
   for (const file of objects) {
@@ -64,12 +64,12 @@ export function generationsOf(objects: Iterable<TargetObject>): Generation[] {
   });
 }
 
-/** Where two begin alike the longer comes first. */
+/** Of two segments with the same start, the longer comes first. */
 function inOrder(a: Segment, b: Segment): number {
   return a.fromSeq - b.fromSeq || b.toSeq - a.toSeq || b.level - a.level;
 }
 
-/** The segments that follow a snapshot without a gap, as far as there are any. */
+/** Returns the segments that follow a snapshot, up to the first gap. */
 export function chainFrom(
   snapshot: Pick<SnapshotName, "seq" | "sum">,
   segments: readonly Segment[],
@@ -91,7 +91,7 @@ export function chainFrom(
     return chain;
   };
   const chain = follow(undefined);
-  // The snapshot may have been taken in the middle of a merged segment, whose pieces are gone, or some of them.
+  // The snapshot may be in the middle of a merged segment whose pieces were removed, at least partly.
   const around = segments.reduce<Segment | undefined>(
     (longest, segment) =>
       segment.fromSeq <= snapshot.seq && segment.toSeq > (longest?.toSeq ?? snapshot.seq) ? segment : longest,
@@ -124,7 +124,7 @@ function rangesOf(snapshots: readonly Snapshot[], segments: readonly Segment[]):
   return ranges.map(({ toSeq: _, ...range }) => range);
 }
 
-/** Why rows are missing behind what can be reached; `null` when none are. */
+/** Returns the gap after the last restorable row; `null` if no rows are missing. */
 export function gapOf({ snapshots, segments }: Generation): { readonly afterTs: number } | null {
   const last = segments.reduce<Segment | undefined>(
     (a, b) => a === undefined || b.toSeq > a.toSeq ? b : a,
@@ -140,8 +140,8 @@ export function gapOf({ snapshots, segments }: Generation): { readonly afterTs: 
 }
 
 /**
- * Where segments are missing in front of a snapshot: points between the two cannot be restored. Rows that a snapshot has and
- * that are still on their way are no gap.
+ * Returns the gaps before snapshots: points inside them cannot be restored. Rows that a snapshot contains and that are still
+ * being shipped are not a gap.
  */
 export function gapsBefore(
   { snapshots, segments }: Generation,
@@ -160,7 +160,7 @@ export function gapsBefore(
   return gaps;
 }
 
-/** Chooses what is needed for a point. Throws a `ReplicaError` that shows the ranges when there is no way to it. */
+/** Plans the restore of a point. Throws a `ReplicaError` with the restorable ranges if the point is not among them. */
 export function planRestore(
   generations: readonly Generation[],
   point: RestorePoint,
@@ -173,7 +173,7 @@ export function planRestore(
     new ReplicaError("asked", `${what}. ${rangesText(generations, location)}`);
   if (generations.length === 0) throw nothing("There is nothing to restore");
   if (asked.length === 0) throw nothing(`There is no generation "${point.generation}"`);
-  if (point.toTime !== undefined && point.toTime > now) throw nothing("That time has not come yet");
+  if (point.toTime !== undefined && point.toTime > now) throw nothing("The requested time is in the future");
   for (const generation of asked.toReversed()) {
     if (point.toTs === undefined && point.toTime === undefined) {
       if (generation.snapshots.length === 0) continue;
@@ -198,7 +198,7 @@ export function planRestore(
 }
 
 function planIn(generation: Generation, { toTs, toTime }: RestorePoint): RestorePlan | null {
-  // The newest snapshot that leads there: what lies before it need not be read.
+  // The newest snapshot before the point, so that fewer rows are read.
   for (const snapshot of generation.snapshots.toReversed()) {
     if (toTs !== undefined && snapshot.ts > toTs) continue;
     if (toTime !== undefined && snapshot.at > toTime) continue;

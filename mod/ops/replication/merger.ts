@@ -1,6 +1,6 @@
 /**
- * Makes neighbouring segments into larger ones, so that a week of seconds is not a million objects. The large one is there
- * before its pieces go, and who reads takes the largest that fits: at every moment all rows can be found.
+ * Merges adjacent segments, so that a week of segments by the second is not a million objects. Pieces are removed after the
+ * merged segment is written, and readers prefer the longest segment, so all rows are readable at any time.
  */
 import { LRUCache } from "lru-cache";
 import type { JournalRow } from "../../engine/mod.ts";
@@ -10,7 +10,7 @@ import { GENERATIONS, parseName, segmentFile } from "./names.ts";
 import { packSegment, readSegment } from "./segment.ts";
 import type { ReplicaTarget, TargetObject } from "./target/replica_target.ts";
 
-/** When neighbours are made into one: see `replicationLimits.merges`. */
+/** Condition for a merge: see `replicationLimits.merges`. */
 export interface MergeRule {
   readonly spanMs: number;
   readonly pieces: number;
@@ -33,7 +33,7 @@ export class Merger {
     maxSize: replicationLimits.mergeCacheBytes,
     sizeCalculation: ({ length }) => Math.max(1, length),
   });
-  /** By level: segments of the generation in their order that wait for the next merge. */
+  /** By level: segments of the generation, in order, that wait for the next merge. */
   #waiting: Segment[][] = [];
   #generation: string | null = null;
   /** Pieces contained in a larger segment, which will be removed. */
@@ -54,7 +54,7 @@ export class Merger {
       name.startsWith(`${GENERATIONS}${generation}/`)
     );
     let reached = 0;
-    // Of two that begin alike the longer comes first.
+    // Of two segments with the same start, the longer comes first.
     for (const segment of generationsOf(own)[0]?.segments ?? []) {
       if (segment.toSeq <= reached) this.#merged.push(segment.file.name);
       else this.#waiting[segment.level]?.push(segment);
@@ -62,7 +62,7 @@ export class Merger {
     }
   }
 
-  /** A segment was put. */
+  /** Call when a segment was uploaded. */
   added(name: string, bytes: Uint8Array<ArrayBuffer>): void {
     const parsed = parseName(name);
     if (parsed?.kind !== "segment" || parsed.generation !== this.#generation) return;
@@ -74,7 +74,7 @@ export class Merger {
   async merge(): Promise<number> {
     let made = 0;
     await this.#removeMerged();
-    // Objects that were too old are gone from the target.
+    // Expired objects were removed from the target.
     this.#waiting = this.#waiting.map((waiting) =>
       waiting.filter(({ file }) => this.#objects.has(file.name))
     );
@@ -87,7 +87,7 @@ export class Merger {
         if (pieces.length > 1) {
           const whole = await this.#make(pieces, level + 1);
           made++;
-          // Another generation may have begun meanwhile.
+          // Another generation may have started in the meantime.
           if (generation === this.#generation) this.#waiting[level + 1]?.push(whole);
         } else this.#waiting[level + 1]?.push(...pieces);
         if (generation !== this.#generation) return made;
@@ -142,7 +142,7 @@ function piecesOf(
     const full = count >= rule.pieces || bytes >= rule.bytes || last.maxAt - first.minAt >= rule.spanMs;
     if (full) return waiting.slice(0, count);
     if (next === undefined) return null;
-    // Behind a gap another run begins.
+    // After a gap another run starts.
     if (next.fromSeq !== last.toSeq + 1 || next.prev !== last.sum) return waiting.slice(0, count);
     bytes += next.file.size;
   }

@@ -1,4 +1,4 @@
-/** Replication: the journal shipped to a folder or a bucket, and states of the past rebuilt from there. */
+/** Replication: ships the journal to a folder or bucket, and restores earlier states from there. */
 export type { FollowerUpdate } from "./follow/update_follower.ts";
 export { fetchSnapshotInProcess, FollowerUpdateError, updateFollowerInProcess } from "./follow/update_job.ts";
 export { type CommitLog, type LogBatch, LogGapError, type LogPosition } from "./follow/commit_log.ts";

@@ -1,11 +1,11 @@
 /**
- * Names of the objects at a target. A listing describes a replica without reading any object: which
- * segment follows which, what ts and time it reaches, and what fits together.
+ * Names of the objects at a target. A listing describes a replica without reading any object: the order of segments, the ts
+ * and times that they reach, and the snapshots that they continue.
  *
- *     syncline-replica.json                                  what this place is
- *     owners/000001.json                                     who ships here; the highest number counts
- *     tried/<at>-<random>                                    what a try of this place wrote, and removes again
- *     generations/<generation>/generation.json               why and when it began
+ *     syncline-replica.json                                  marker of a replica
+ *     owners/000001.json                                     the server that ships; the highest number owns the target
+ *     tried/<at>-<random>                                    temporary object of a location test
+ *     generations/<generation>/generation.json               its start: reason, time and ts
  *     generations/<generation>/snapshots/<ts>_<seq>_<at>_<sum>.tar.zst
  *     generations/<generation>/segments/<ts>-<ts>_<seq>-<seq>_<at>-<at>_<sum>-<sum>.<level>.zst
  */
@@ -13,10 +13,10 @@
 export const MARKER = "syncline-replica.json";
 export const GENERATIONS = "generations/";
 export const OWNERS = "owners/";
-/** Where a place is tried out, in objects of no replica. */
+/** Prefix of the objects that location tests write. No replica reads them. */
 export const PROBES = "tried/";
 
-/** A snapshot: the database behind journal row `seq`. */
+/** A snapshot: the database after journal row `seq`. */
 export interface SnapshotName {
   readonly kind: "snapshot";
   readonly generation: string;
@@ -32,18 +32,18 @@ export interface SnapshotName {
 export interface SegmentName {
   readonly kind: "segment";
   readonly generation: string;
-  /** Its first commit and its last; the first is one above the last when it has none. */
+  /** Its first and last commit. Without a commit, the first is one above the last. */
   readonly fromTs: number;
   readonly toTs: number;
   readonly fromSeq: number;
   readonly toSeq: number;
-  /** The earliest and the latest time of one of its commits. */
+  /** The earliest and latest time of its commits, ms since the epoch. */
   readonly minAt: number;
   readonly maxAt: number;
-  /** Chained sums of the row before it and of its last. */
+  /** Chained checksums of the row before it and of its last row. */
   readonly prev: string;
   readonly sum: string;
-  /** How often its pieces were made into one. */
+  /** Number of merges that produced it. */
   readonly level: number;
 }
 
@@ -73,7 +73,7 @@ export function ownerFile(claim: number): string {
   return `${OWNERS}${String(claim).padStart(6, "0")}.json`;
 }
 
-/** The number of a claim; `null` for another name. */
+/** Returns the number of a claim; `null` for other names. */
 export function claimOf(name: string): number | null {
   const [, claim] = OWNER.exec(name) ?? [];
   return claim === undefined ? null : Number(claim);
@@ -83,7 +83,7 @@ export function probeFile(at: number, random: string): string {
   return `${PROBES}${time(at)}-${random}`;
 }
 
-/** When a place was tried, ms since the epoch; 0 for a name that does not say so. */
+/** Returns the time of a location test, ms since the epoch; 0 for a name without it. */
 export function probedAt(name: string): number {
   return Number(PROBE.exec(name)?.[1] ?? 0);
 }

@@ -1,4 +1,4 @@
-/** Brings the database of a snapshot to a point: journal rows, taken in their order, in bounded memory. */
+/** Advances the database of a snapshot to a point by applying journal rows in order, in bounded memory. */
 import { type HistoryReplay, openHistoryReplay, readRow } from "../../engine/mod.ts";
 import { replayLimits } from "../../engine/limits.ts";
 import { syncFile } from "../../kit/durable_files.ts";
@@ -30,8 +30,8 @@ export interface Replayed {
 }
 
 /**
- * Applies the segments of a plan to the database of its snapshot, which nobody else has open. Throws a `ReplicaError` that
- * names what is missing or damaged, and the newest point that can still be reached.
+ * Applies the segments of a plan to the database of its snapshot, which no other process has open. Throws a `ReplicaError`
+ * that names the missing or damaged object and the newest point that is still restorable.
  */
 export async function replay(
   target: ReplicaTarget,
@@ -46,7 +46,7 @@ export async function replay(
     using copy = openHistoryReplay(databasePath);
     const { history } = copy;
     if (history?.generation !== plan.generation || history.seq !== plan.snapshot.seq) {
-      throw new ReplicaError("target", `The snapshot of ts ${plan.snapshot.ts} is not what its name says`);
+      throw new ReplicaError("target", `The snapshot of ts ${plan.snapshot.ts} does not match its name`);
     }
     replayed = await applyRows(copy, { target, plan, untilTs, signal, onProgress });
   }
@@ -91,7 +91,7 @@ async function applyRows(
       }
     }
   } catch (error) {
-    // Behind a point that was named nothing has to be whole.
+    // Damage after the requested point does not matter.
     if (!plan.named || copy.ts < untilTs) throw withReachable(error, copy.ts);
     if (!isDamage(error)) throw error;
   }
@@ -103,7 +103,7 @@ function isDamage(error: unknown): error is ReplicaError {
   return error instanceof ReplicaError && error.fault === "target";
 }
 
-/** Says of damage which point is in front of it; other errors stay as they are. */
+/** Adds the newest point before the damage to the error. Other errors are unchanged. */
 function withReachable(error: unknown, ts: number): unknown {
   if (!isDamage(error)) return error;
   return new ReplicaError(

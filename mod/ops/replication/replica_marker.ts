@@ -10,9 +10,9 @@ export const REPLICA_FORMAT = 1;
 const markerShape = z.object({ syncline: z.literal("replica"), format: z.int() });
 
 const claimShape = z.object({
-  /** Of one life of a server. */
+  /** Identifies one run of a server. */
   instance: z.string(),
-  /** Address of the server, for people. */
+  /** Address of the server, for display. */
   host: z.string(),
   since: z.iso.datetime(),
 });
@@ -21,8 +21,8 @@ const claimShape = z.object({
 export type Claim = z.infer<typeof claimShape>;
 
 /**
- * Checks that a target is a replica, or, for who is about to `write`, makes an empty place one. Throws a `ReplicaError` for
- * a place of something else, for one of a newer format, and for one that cannot be used.
+ * Checks that a target is a replica; with `write`, makes an empty target one. Throws a `ReplicaError` for a target that has
+ * other contents or a newer format, or that cannot be accessed.
  */
 export async function openReplica(
   target: ReplicaTarget,
@@ -36,7 +36,7 @@ export async function openReplica(
       if (name.startsWith(PROBES)) continue;
       throw new ReplicaError(
         "target",
-        `"${target.location}" is no replica: it holds other things, such as "${name}". Name an empty place`,
+        `"${target.location}" is no replica: it contains other objects, such as "${name}". Choose an empty target`,
       );
     }
     if (!write) throw new ReplicaError("asked", `"${target.location}" is empty: there is no replica`);
@@ -45,7 +45,7 @@ export async function openReplica(
   }
   const parsed = markerShape.safeParse(json(bytes));
   if (!parsed.success) {
-    throw new ReplicaError("target", `"${target.location}" is no replica of this server's kind`);
+    throw new ReplicaError("target", `"${target.location}" is no replica of Syncline: its marker is invalid`);
   }
   if (parsed.data.format > REPLICA_FORMAT) {
     throw new ReplicaError(
@@ -60,7 +60,7 @@ export function markerBytes(): Uint8Array<ArrayBuffer> {
   return encoded({ syncline: "replica", format: REPLICA_FORMAT });
 }
 
-/** The right to ship to a target. The last server to claim it has it, and the previous owner can detect that. */
+/** Ownership of a target. The last server to claim it may ship, and the previous owner can detect that. */
 export class Ownership {
   readonly #target: ReplicaTarget;
   readonly #claim: number;
@@ -70,7 +70,7 @@ export class Ownership {
     this.#claim = claim;
   }
 
-  /** Takes the right. Claims are numbered, each is written once, and of two at once one gets the number. */
+  /** Claims the target. Claims are numbered and written once, so one of two concurrent claims gets the number. */
   static async take(target: ReplicaTarget, claim: Claim): Promise<Ownership> {
     const claims: number[] = [];
     for await (const { name } of target.list(OWNERS)) {
@@ -92,7 +92,7 @@ export class Ownership {
   }
 }
 
-/** Number of old claims that are kept, so that an old owner finds the next claim. */
+/** Number of old claims that are retained, so that an old owner finds the next claim. */
 const OLD_CLAIMS_KEPT = 100;
 
 const generationShape = z.object({
@@ -100,7 +100,7 @@ const generationShape = z.object({
   generation: z.string().refine(isGeneration),
   reason: z.string(),
   startedAt: z.iso.datetime(),
-  /** The commit it begins after. */
+  /** The commit that it starts after. */
   ts: z.int(),
 });
 
@@ -110,7 +110,7 @@ export function generationBytes(facts: Omit<GenerationFacts, "format">): Uint8Ar
   return encoded({ format: 1, ...facts });
 }
 
-/** `null` for what is none. */
+/** Returns `null` for an invalid claim. */
 export function parseGeneration(bytes: Uint8Array<ArrayBuffer> | null): GenerationFacts | null {
   const parsed = generationShape.safeParse(bytes === null ? null : json(bytes));
   return parsed.success ? parsed.data : null;
@@ -120,7 +120,7 @@ function encoded(value: object): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(`${JSON.stringify(value)}\n`);
 }
 
-/** `undefined` for what is no JSON. */
+/** Returns `undefined` for invalid JSON. */
 function json(bytes: Uint8Array<ArrayBuffer>): unknown {
   try {
     return JSON.parse(new TextDecoder().decode(bytes));

@@ -26,7 +26,7 @@ export interface ReplicationOptions {
   readonly everyMs: number;
   readonly snapshotEveryMs: number;
   readonly keepMs: number;
-  /** Asked after what was confirmed; `null`: nothing. */
+  /** URL requested after confirmed shipments, or `null`. */
   readonly heartbeatUrl: string | null;
   /** Makes a backup without files, in a path of the data folder. */
   readonly makeBackup: (options: {
@@ -46,7 +46,7 @@ export interface ReplicationOptions {
   readonly log: Log;
 }
 
-/** Where snapshots are made, below the data folder. */
+/** Folder for new snapshots, below the data folder. */
 const SNAPSHOT_DIR = "outgoing-snapshot";
 
 const { now } = Date;
@@ -65,7 +65,7 @@ export class Replication implements AsyncDisposable {
   readonly #delay: ShippingDelay;
   #restartTimer: ReturnType<typeof setTimeout> | undefined;
   #restarts = 0;
-  /** The newest error that is in the log already. */
+  /** The last error that was logged. */
   #logged: string | null = null;
   #reports = 0;
   readonly #pendingReports = new Map<number, (generations: readonly GenerationReport[]) => void>();
@@ -113,7 +113,7 @@ export class Replication implements AsyncDisposable {
     clearTimeout(late);
   }
 
-  /** To be called after each group. */
+  /** Call after each group of commits. */
   committed(): void {
     if (this.#closed) return;
     this.#waitingSince ??= performance.now();
@@ -129,7 +129,7 @@ export class Replication implements AsyncDisposable {
     return { ...this.figures(), generations: await this.#report() };
   }
 
-  /** The same without what can be restored. */
+  /** Returns the current figures without the restorable generations. */
   figures() {
     const { target, ts } = this.#options;
     const status = this.#status;
@@ -157,12 +157,12 @@ export class Replication implements AsyncDisposable {
     } as const;
   }
 
-  /** Since the oldest commit that the process has not been seen to ship. */
+  /** Age of the oldest commit that the process has not reported as shipped. */
   get #waitingMs(): number {
     return this.#waitingSince === null ? 0 : Math.round(performance.now() - this.#waitingSince);
   }
 
-  /** Has a snapshot made and shipped. Throws a `ServiceError` with the reason when that does not come to be. */
+  /** Makes and ships a snapshot. Throws a `ServiceError` with the reason if that fails. */
   async takeSnapshot(): Promise<object> {
     const before = this.#status;
     if (this.#process === null || before === null || before.generation === null || before.takenBy !== null) {
@@ -182,7 +182,7 @@ export class Replication implements AsyncDisposable {
     return { generation: after.generation, snapshot: withIsoTime(after.lastSnapshot) };
   }
 
-  /** Ships what is left, for a bounded time. */
+  /** Ships the remaining commits for a bounded time. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#shipTimer);
@@ -227,7 +227,7 @@ export class Replication implements AsyncDisposable {
     if (this.#closed) return;
     const { restartMsMin, restartMsMax } = replicationLimits;
     const pauseMs = Math.min(restartMsMax, restartMsMin * 2 ** this.#restarts++);
-    this.#options.log("warn", "The process that ships to the replica ended; it is started again", {
+    this.#options.log("warn", "The process that ships to the replica ended; restarting it", {
       code: "replication",
       pauseMs,
     });
@@ -251,7 +251,7 @@ export class Replication implements AsyncDisposable {
         break;
       case "Restart":
         updateJournal({ type: "JournalRestart", generation: message.generation, reason: message.reason });
-        // The writer's next group, or none for a long time: the process has to look in any case.
+        // The next group of commits may be far off, so notify the process now.
         this.committed();
         break;
       case "SnapshotWanted":
@@ -295,7 +295,7 @@ export class Replication implements AsyncDisposable {
     else if (shippedTs !== (before?.shippedTs ?? null)) this.#waitingSince = this.#notifiedAt;
     if (status.generation !== null && status.generation !== before?.generation) {
       const { generation, reason } = status;
-      log(reason === "overflow" || reason === "lost" ? "warn" : "info", "Replication goes to a generation", {
+      log(reason === "overflow" || reason === "lost" ? "warn" : "info", "Replication started a generation", {
         generation,
         reason,
       });
@@ -303,7 +303,7 @@ export class Replication implements AsyncDisposable {
     if (status.aheadMs !== null && status.aheadMs !== before?.aheadMs) {
       log(
         "info",
-        "The newest at the replica's target is old: nothing was shipped for long, or the clock is wrong",
+        "The newest object at the replication target is old: replication was paused, or the clock is wrong",
         {
           hours: Math.round(status.aheadMs / 3_600_000),
         },
@@ -313,7 +313,7 @@ export class Replication implements AsyncDisposable {
     if (newest !== undefined && status.counts.failures !== before?.counts.failures) {
       this.#logProblem(newest.message);
     } else if (status.lastSegment !== null && status.lastSegment.at > (newest?.at ?? 0)) this.#logged = null;
-    // Snapshots that were asked for are shipped, or have failed.
+    // Requested snapshots are shipped or have failed.
     const shipped = status.counts.snapshots !== before?.counts.snapshots;
     const failed = newest !== undefined && newest.at !== before?.errors.at(-1)?.at;
     if (shipped || failed) this.#answerAll();
@@ -343,7 +343,7 @@ export class Replication implements AsyncDisposable {
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       if (!this.#closed) {
-        log("warn", "No snapshot could be made for the replica", { code: "replication", reason: message });
+        log("warn", "Cannot make a snapshot for the replica", { code: "replication", reason: message });
       }
       this.#process?.send({ type: "NoSnapshot", message });
     }
@@ -363,7 +363,7 @@ export class Replication implements AsyncDisposable {
   #logProblem(message: string): void {
     if (this.#logged === message) return;
     this.#logged = message;
-    this.#options.log("warn", "Replication", { code: "replication", reason: message });
+    this.#options.log("warn", "Replication problem", { code: "replication", reason: message });
   }
 }
 

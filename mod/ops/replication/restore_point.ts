@@ -1,4 +1,4 @@
-/** A state of the past, rebuilt from a replica beside the data, checked, and staged like an archive. */
+/** Point-in-time restore: rebuilds an earlier state from a replica beside the data, checks it and stages it like an archive. */
 import { join } from "node:path";
 import { removeIfThere, statIfThere } from "../../kit/durable_files.ts";
 import { replicationLimits } from "../limits.ts";
@@ -12,7 +12,7 @@ import { replay, type ReplayProgress } from "./replay.ts";
 import { ReplicaError } from "./replica_error.ts";
 import { openTarget, type ReplicaTarget } from "./target/replica_target.ts";
 
-/** All generations at a target. Throws a `ReplicaError` when it is no replica, or cannot be read. */
+/** Returns all generations of a target. Throws a `ReplicaError` if it is no replica or cannot be read. */
 export async function listGenerations(target: ReplicaTarget): Promise<Generation[]> {
   await openReplica(target, { write: false });
   return generationsOf(await Array.fromAsync(target.list(GENERATIONS)));
@@ -20,14 +20,14 @@ export async function listGenerations(target: ReplicaTarget): Promise<Generation
 
 export interface StagedPoint extends StagedRestore {
   readonly generation: string;
-  /** Of the files that its documents name, some that the data folder does not have, and how many there are. */
+  /** Files that its documents reference and the data folder lacks: some names, and the total number. */
   readonly missingFiles: readonly string[];
   readonly missingFilesCount: number;
 }
 
 export interface StagePointOptions {
   readonly dataDir: string;
-  /** Whether uploaded files lie in the data folder, and not in a bucket. */
+  /** Whether uploaded files are in the data folder instead of a bucket. */
   readonly localFiles: boolean;
   readonly signal?: AbortSignal;
   readonly onProgress?: (progress: PointProgress) => void;
@@ -43,12 +43,12 @@ export type PointProgress =
 /** Maximum number of missing files that are listed by name. */
 const FILES_NAMED_MAX = 20;
 
-/** Folder for a fetched snapshot, and for rows that could be trimmed before, in the data folder. */
+/** Folder in the data folder for a downloaded snapshot, and for rows that the target might remove. */
 export const SNAPSHOT_DIR = "incoming-snapshot";
 
 /**
- * Rebuilds the state of a plan and stages it in the data folder. Nothing in use is touched. Throws a `ReplicaError` or a
- * `RestoreError` with the reason; what was staged before stays staged then.
+ * Rebuilds the state of a plan and stages it in the data folder. Does not change data in use. Throws a `ReplicaError` or a
+ * `RestoreError` with the reason, and then leaves an earlier staged restore in place.
  */
 export async function stagePoint(
   target: ReplicaTarget,
@@ -102,7 +102,7 @@ export async function stagePoint(
   }
 }
 
-/** The segments of a plan in a folder of their own: they do not wait for a snapshot that takes long. */
+/** Downloads the segments of a plan, which may be removed from the target while the snapshot is downloaded. */
 async function downloadSegments(
   target: ReplicaTarget,
   { segments, rows: ofRows }: RestorePlan,

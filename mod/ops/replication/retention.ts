@@ -1,4 +1,4 @@
-/** Removes from a target what no point needs any more that restores are to reach. */
+/** Removes objects from a target that no restorable point within the retention time needs. */
 import { replicationLimits } from "../limits.ts";
 import type { Generation } from "./history.ts";
 import { generationFile } from "./names.ts";
@@ -8,13 +8,13 @@ export interface RetentionOptions {
   readonly generations: readonly Generation[];
   /** The generation that is being written; it is never removed as a whole. */
   readonly current: string | null;
-  /** Points before this time need not be reached, ms since the epoch. */
+  /** Points before this time need not be restorable, ms since the epoch. */
   readonly before: number;
   /** Objects at the target, by name; updated with each change. */
   readonly objects: Map<string, TargetObject>;
 }
 
-/** A snapshot goes before the segments that only it needs, so that an end in the middle leaves nothing that leads nowhere. */
+/** Removes a snapshot before the segments that only it needs, so that an interruption leaves no useless snapshot. */
 export async function removeExpired(target: ReplicaTarget, options: RetentionOptions): Promise<void> {
   for (const name of namesToRemove(options)) {
     await target.remove(name);
@@ -23,9 +23,9 @@ export async function removeExpired(target: ReplicaTarget, options: RetentionOpt
 }
 
 /**
- * In the order in which they are to go. However late it seems to be: of a generation that is written the oldest snapshot
- * goes at a time, with what only it needs, and of the others the oldest one goes. So a clock that is wrong costs
- * one step each hour, and not everything at once.
+ * Returns the names in the order of their removal. A call removes at most one outdated generation, and the
+ * oldest snapshot of each other one with the objects that only it needs. A wrong clock therefore costs one step an hour, and
+ * not all objects at once.
  */
 export function namesToRemove({ generations, current, before }: RetentionOptions): string[] {
   const outdated = generations.find((generation) =>
@@ -35,9 +35,9 @@ export function namesToRemove({ generations, current, before }: RetentionOptions
     if (name === outdated?.name) {
       return [...snapshots, ...segments].map(({ file }) => file.name).concat(generationFile(name));
     }
-    // The next one goes in a later turn.
+    // The next call removes the next one.
     if (name !== current && newestOf([{ snapshots, segments }]) < before) return [];
-    // The oldest point to be reached begins with a snapshot that is old enough; all before it are not needed.
+    // The restore of the oldest point starts from a snapshot that is old enough; no point needs those before it.
     const last = snapshots.findLastIndex(({ at }) => at <= before);
     const base = snapshots[Math.min(last, replicationLimits.snapshotsExpired)];
     if (base === undefined) return [];
@@ -59,9 +59,9 @@ export function newestOf(generations: readonly Pick<Generation, "snapshots" | "s
 }
 
 /**
- * Clock that decides which objects are too old. It starts at the newest time that the target has and advances with the
+ * Clock that decides which objects have expired. It starts at the newest time in the target's names and advances with the
  * monotonic clock, an eighth faster while the wall clock is ahead of it: a wall clock that jumps, or that is wrong
- * at the start, makes nothing old at once. It is never later than the wall clock says.
+ * at the start, expires nothing at once. It is never ahead of the wall clock.
  */
 export class RetentionClock {
   readonly #now: () => number;
@@ -69,13 +69,13 @@ export class RetentionClock {
   #at: number;
   #readAt: number;
   #isAhead: boolean;
-  /** How far the wall clock was ahead of the target at the start, when that was far: it is wrong, or the server was off. */
+  /** Lead of the wall clock over the target at the start, if large: the clock is wrong, or the server was off. */
   readonly aheadAtStart: number | null;
 
   constructor({ now, steady, known }: {
     readonly now: () => number;
     readonly steady: () => number;
-    /** The newest time that the target knows of; `-Infinity` when it knows none. */
+    /** The newest time in the target's names; `-Infinity` if it has none. */
     readonly known: number;
   }) {
     this.#now = now;

@@ -1,4 +1,4 @@
-/** Replication over HTTP: its status, a snapshot now, and a state of the past staged like an archive. */
+/** Replication over HTTP: status, snapshots on request, and point-in-time restores. */
 import { Hono } from "hono";
 import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
@@ -37,7 +37,7 @@ export function replicationRoutes(
   },
 ): Hono<AdminEnv> {
   const app = new Hono<AdminEnv>();
-  /** Whether a point is being rebuilt: two could fill the disk together. */
+  /** Whether a point is being rebuilt. Two at once could fill the disk. */
   let staging = false;
   const needed = () => {
     if (port === null) throw new ServiceError("replication_off");

@@ -1,6 +1,6 @@
 /**
- * Segments: journal rows packed into zstd frames and sealed with a hash of all their bytes, like archives. Inside, a line
- * of JSON says what it is, then comes each row: a line of JSON with its facts and its length, and its text.
+ * Segments: journal rows in zstd frames, followed by a hash of all bytes, like archives. The content starts with a line of
+ * JSON that identifies it. Each row is a line of JSON with its metadata and length, followed by its body.
  */
 import { Buffer, isAscii } from "node:buffer";
 import type { JournalRow } from "../../engine/mod.ts";
@@ -22,10 +22,10 @@ type RowHead = readonly [seq: number, tsBefore: number, ts: number, at: number, 
 
 const encoder = new TextEncoder();
 const NEWLINE = 10;
-/** Bytes of a line of facts. */
+/** Maximum size of a line of metadata. */
 const LINE_BYTES_MAX = 1024;
 
-/** A segment that is ready to be put. */
+/** A segment ready for upload. */
 export interface PackedSegment {
   readonly name: Omit<SegmentName, "kind">;
   readonly bytes: Uint8Array<ArrayBuffer>;
@@ -93,7 +93,7 @@ function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   return all;
 }
 
-/** The bytes of a segment: all of them, or some at a time. */
+/** The bytes of a segment: complete, or as a stream. */
 export type SegmentBytes = Uint8Array<ArrayBuffer> | AsyncIterable<Uint8Array<ArrayBuffer>>;
 
 /** The rows of a segment one by one: see {@linkcode readSegmentBatches}. */
@@ -102,8 +102,8 @@ export async function* readSegment(bytes: SegmentBytes, segment: SegmentName): A
 }
 
 /**
- * The rows of a segment, as its name promises them, some at a time: each has its place in the chain. Rows come before it is
- * certain that the segment is whole; each row by itself is. Throws a `ReplicaError` for a damaged segment.
+ * Yields the rows of a segment in batches, each row verified by its chained checksum. Rows are yielded before the whole
+ * segment is verified. Throws a `ReplicaError` for a damaged segment.
  */
 export async function* readSegmentBatches(
   bytes: SegmentBytes,
@@ -119,7 +119,7 @@ export async function* readSegmentBatches(
       } catch (error) {
         fault = error;
       }
-      // Those in front of what is damaged are whole.
+      // The rows before the damage are intact.
       if (rows.length > 0) yield rows;
       if (fault !== null) throw fault;
     }
@@ -129,7 +129,7 @@ export async function* readSegmentBatches(
     const known = error instanceof ArchiveError || error instanceof SyntaxError ||
       error instanceof TypeError ||
       error instanceof RangeError;
-    throw known ? damaged(segment, "its bytes are not what was written", error) : error;
+    throw known ? damaged(segment, "its bytes have changed since it was written", error) : error;
   }
 }
 
@@ -147,7 +147,7 @@ function checkHead(line: string, segment: SegmentName): void {
     );
   }
   if (head.syncline !== "segment" || head.generation !== segment.generation) {
-    throw damaged(segment, "it is one of another generation");
+    throw damaged(segment, "it belongs to another generation");
   }
 }
 
@@ -159,12 +159,12 @@ function damaged({ fromTs, toTs, generation }: SegmentName, why: string, cause?:
   );
 }
 
-/** Reads rows from pieces of what was packed, whose borders lie anywhere. */
+/** Reads rows from unpacked chunks of any size. */
 class RowReader {
   readonly #segment: SegmentName;
   #buffer: Buffer = Buffer.alloc(0);
   #hasHead = false;
-  /** The facts of a row whose text is not there yet. */
+  /** Metadata of a row whose body has not arrived yet. */
   #facts: RowHead | null = null;
   #sum: string;
   #seq: number;
@@ -179,7 +179,7 @@ class RowReader {
   read(piece: Uint8Array, rows: JournalRow[]): void {
     const more = Buffer.from(piece.buffer, piece.byteOffset, piece.length);
     const buffer = this.#buffer.length === 0 ? more : Buffer.concat([this.#buffer, more]);
-    // The rest of a long row is yet to come.
+    // The rest of a long row arrives later.
     if (this.#facts !== null && buffer.length < this.#facts[5]) {
       this.#buffer = buffer;
       return;
@@ -211,18 +211,18 @@ class RowReader {
     this.#buffer = buffer.subarray(at);
   }
 
-  /** Throws unless the rows that were read are all that the name promises. */
+  /** Throws unless the rows read are those of the segment's name. */
   end(): void {
     if (this.#facts !== null || this.#buffer.length > 0 || !this.#hasHead) {
-      throw new RangeError("The last row has no end");
+      throw new RangeError("The last row is incomplete");
     }
     const { toSeq, toTs, sum } = this.#segment;
     if (this.#seq !== toSeq + 1 || this.#ts !== toTs || this.#sum !== sum) {
-      throw damaged(this.#segment, "it does not hold what its name promises");
+      throw damaged(this.#segment, "its rows do not match its name");
     }
   }
 
-  /** A row with its place in the chain. Bytes that are no text make another text, and so another sum. */
+  /** Returns a row after verifying its checksum. Bytes that are not UTF-8 decode differently, and so fail the check. */
   #row([seq, tsBefore, ts, at, sum]: RowHead, body: string): JournalRow {
     const row = { seq, tsBefore, ts, at, sum, body, before: this.#sum };
     if (seq !== this.#seq || tsBefore !== this.#ts || chainedSum(this.#sum, row) !== sum) {
@@ -238,6 +238,6 @@ class RowReader {
 function factsOf(line: string): RowHead {
   const facts = JSON.parse(line) as RowHead;
   const [, , , , , length] = facts;
-  if (!Number.isSafeInteger(length) || length < 0) throw new RangeError("A length makes no sense");
+  if (!Number.isSafeInteger(length) || length < 0) throw new RangeError("A row has an invalid length");
   return facts;
 }

@@ -1,6 +1,6 @@
 /**
- * The rows of segments that follow one another. A replica changes while it is read: segments that were merged since they
- * were listed are looked for in what they have become.
+ * Reads the rows of consecutive segments. A replica changes in the meantime: if a segment was merged after the listing, its
+ * rows are read from the merged one.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { JournalRow } from "../../engine/mod.ts";
@@ -11,7 +11,7 @@ import { ReplicaError } from "./replica_error.ts";
 import { readSegmentBatches, type SegmentBytes } from "./segment.ts";
 import { ObjectGoneError, type ReplicaTarget } from "./target/replica_target.ts";
 
-/** One by one: see {@linkcode rowBatchesOf}. */
+/** Yields single rows: see {@linkcode rowBatchesOf}. */
 export async function* rowsOf(
   target: ReplicaTarget,
   segments: readonly Segment[],
@@ -19,7 +19,7 @@ export async function* rowsOf(
   for await (const rows of rowBatchesOf(target, segments)) yield* rows;
 }
 
-/** Where reading stands: behind the row with this number and sum. */
+/** Position of the reader: the last row read, and its checksum. */
 type Reached = Pick<Segment, "sum"> & { readonly seq: number };
 
 /**
@@ -59,7 +59,7 @@ export async function* rowBatchesOf(
     if (missing === null) return;
     if (looks++ >= replicationLimits.mergedSearches) throw missingSegment(missing);
     const led = await replacementsOf(target, { missing, reached, upTo: last.toSeq });
-    // A listing that is made while objects come and go may lack some.
+    // A listing may lack objects that are created or removed during it.
     if (led === null) await delay(replicationLimits.mergedSearchMs);
     rest = led ?? rest.slice(rest.indexOf(missing));
   }
@@ -92,7 +92,7 @@ function missingSegment({ fromTs, toTs, generation }: Segment): ReplicaError {
   );
 }
 
-/** The bytes of segments one after the other; `null` for one that is not there. */
+/** Yields the bytes of segments in order; `null` for a missing one. */
 async function* fetchAhead(
   target: ReplicaTarget,
   segments: readonly Segment[],
@@ -104,10 +104,10 @@ async function* fetchAhead(
     for (const [at, segment] of segments.entries()) {
       for (; ahead < Math.min(segments.length, at + segmentsAhead); ahead++) {
         const { name, size } = segments[ahead]?.file ?? segment.file;
-        // Larger ones are read when it is their turn, some at a time.
+        // Larger ones are streamed when they are next.
         if (size > segmentBytesWhole) continue;
         const read = target.read(name);
-        // Looked at when its turn has come.
+        // The error is thrown when the segment is next.
         read.catch(() => {});
         fetching[ahead] = read;
       }

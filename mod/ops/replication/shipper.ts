@@ -15,7 +15,7 @@ import { packSegment } from "./segment.ts";
 import type { GenerationReport, ShippingStatus } from "./status.ts";
 import type { ReplicaTarget, TargetObject } from "./target/replica_target.ts";
 
-/** A snapshot that was made of the database, as a file. */
+/** A snapshot of the database in a file. */
 export interface MadeSnapshot {
   readonly path: string;
   readonly ts: number;
@@ -24,7 +24,7 @@ export interface MadeSnapshot {
   readonly history: JournalHead | null;
 }
 
-/** Ends a generation. */
+/** Ends a generation and starts the next one. */
 export interface JournalRestart {
   readonly generation: string;
   readonly reason: "lost" | "overflow";
@@ -32,11 +32,11 @@ export interface JournalRestart {
 
 /** Calls from the shipper to the server. They must not throw. */
 export interface ShipperSide {
-  /** Rows of a generation up to this one are safe. */
+  /** Rows of a generation up to this one are at the target. */
   confirmed(row: { readonly generation: string; readonly seq: number }): void;
   /** The journal cannot be continued: another generation must begin. */
   restart(restart: JournalRestart): void;
-  /** A snapshot is wanted; `addSnapshot` or `snapshotFailed` is called when there is one, or none. */
+  /** Requests a snapshot. The server answers with `addSnapshot` or `snapshotFailed`. */
   snapshotWanted(): void;
 }
 
@@ -49,7 +49,7 @@ export interface ShipperOptions {
   readonly side: ShipperSide;
   readonly merges?: readonly MergeRule[];
   readonly now?: () => number;
-  /** A clock that never goes back, in ms from any moment. */
+  /** A monotonic clock in milliseconds. */
   readonly steady?: () => number;
   readonly wait?: (ms: number) => Promise<void>;
 }
@@ -72,9 +72,9 @@ export class Shipper implements AsyncDisposable {
   readonly #now: () => number;
   readonly #steady: () => number;
   readonly #merger: Merger;
-  /** Set by the first step that reached the target. */
+  /** Set when the target was first reached. */
   #ownership: Ownership | null = null;
-  /** All that is known to be at the target, by name. */
+  /** All known objects at the target, by name. */
   readonly #objects = new Map<string, TargetObject>();
   #position: Position | null = null;
   #reason: JournalHead["reason"] | null = null;
@@ -86,7 +86,7 @@ export class Shipper implements AsyncDisposable {
   #snapshotPauseUntil = 0;
   /** The generation whose dropped journal was reported. */
   #overflowRecorded: string | null = null;
-  /** By the monotonic clock. A start is no pass: a server that starts often would hurry the stepwise removal. */
+  /** By the monotonic clock. Not run at the start: frequent restarts would speed up the stepwise removal. */
   #retentionRanAt: number;
   /** Retention clock; `null` until the earlier objects at the target are known. */
   #retentionClock: RetentionClock | null = null;
@@ -133,8 +133,7 @@ export class Shipper implements AsyncDisposable {
   }
 
   /**
-   * Checks the target and takes it. Called by `ship` when it has not been done. Throws a `ReplicaError` when it cannot be
-   * used.
+   * Checks and claims the target. `ship` calls it if necessary. Throws a `ReplicaError` if the target cannot be used.
    */
   async open(): Promise<void> {
     if (this.#retentionClock !== null) return;
@@ -151,8 +150,8 @@ export class Shipper implements AsyncDisposable {
   }
 
   /**
-   * Ships the rows that wait now. Later rows wait for the next call, or it would not end under constant
-   * load. Throws a `ReplicaError`, which the status has too; the next call continues.
+   * Ships the rows that are pending now. Later rows wait for the next call, or this one would never end under constant
+   * load. Throws a `ReplicaError`, which is also in the status; the next call continues.
    */
   async ship(): Promise<void> {
     if (this.#status.takenBy !== null) return;
@@ -168,13 +167,13 @@ export class Shipper implements AsyncDisposable {
     }
   }
 
-  /** Has a snapshot made, whether it is time for one or not. */
+  /** Requests a snapshot even if none is due. */
   wantSnapshot(): void {
     this.#snapshotWanted = true;
     this.#requestDueSnapshot();
   }
 
-  /** Brings a snapshot to the target. Throws a `ReplicaError`, which is noted too. */
+  /** Uploads a snapshot. Throws a `ReplicaError`, which is also in the status. */
   async addSnapshot({ path, ts, at, history }: MadeSnapshot): Promise<void> {
     try {
       await this.#upload({ path, ts, at, history });
@@ -183,14 +182,14 @@ export class Shipper implements AsyncDisposable {
       this.#recordError(error);
       throw error;
     } finally {
-      // Not before: another one would be made in the place of the one that is on its way.
+      // Not earlier: a second snapshot would replace the file that is being uploaded.
       this.#snapshotRequested = false;
     }
   }
 
   async #upload({ path, ts, at, history }: MadeSnapshot): Promise<void> {
     const position = this.#position;
-    // It may have been made before a generation began: another is wanted.
+    // It may be older than the generation, which then needs another one.
     if (position === null || history?.generation !== position.generation) return;
     const { target } = this.#options;
     const { generation, seq, sum } = history;
@@ -220,7 +219,7 @@ export class Shipper implements AsyncDisposable {
     await this.#background;
   }
 
-  /** Ships one segment at most. Returns whether there may be more, up to a row. */
+  /** Ships at most one segment, up to a row. Returns whether there may be more rows. */
   async #shipSome(upTo: number): Promise<boolean> {
     const { journal, target, side } = this.#options;
     const { head, confirmed } = journal.read(NO_ROW);
@@ -320,7 +319,7 @@ export class Shipper implements AsyncDisposable {
     this.#reason = head.reason;
     const found = this.#generation(position.generation);
     const newest = found?.snapshots.at(-1);
-    // Points behind a gap can be restored from a snapshot that was made behind it only.
+    // Only a snapshot after a gap makes the points after it restorable.
     const whole = found !== undefined && newest !== undefined && gapOf(found) === null;
     this.#snapshot = whole ? { at: newest.at, seq: newest.seq } : null;
     this.#merger.follow(position.generation);
@@ -340,7 +339,7 @@ export class Shipper implements AsyncDisposable {
     );
   }
 
-  /** The chained sum of a row that waits here, or of the last that was confirmed. */
+  /** Returns the chained checksum of a pending row or of the last confirmed one. */
   #sumOf(seq: number, confirmed: { readonly seq: number; readonly sum: string }): string | null {
     if (seq === confirmed.seq) return confirmed.sum;
     const row = this.#options.journal.read(seq - 1).rows[0];
@@ -353,7 +352,7 @@ export class Shipper implements AsyncDisposable {
     this.#options.side.restart({ generation, reason: "lost" });
   }
 
-  /** Whether the target is still ours; what was put there just now is taken back when it is not. */
+  /** Whether this server still owns the target. Otherwise removes the object that it has just written. */
   async #isOurs(file: string): Promise<boolean> {
     const taken = await this.#ownership?.lostTo() ?? null;
     if (taken === null) return true;
@@ -363,8 +362,8 @@ export class Shipper implements AsyncDisposable {
     this.#recordError(
       new ReplicaError(
         "target",
-        `Another server, ${host}, has taken ${this.#options.target.location} at ${since}: nothing is shipped from here ` +
-          "any more. Give each server a place of its own",
+        `Another server, ${host}, has taken over "${this.#options.target.location}" at ${since}. This server no longer ships. ` +
+          "Give each server its own target",
       ),
     );
     return false;
@@ -374,7 +373,7 @@ export class Shipper implements AsyncDisposable {
     const position = this.#position;
     if (this.#snapshotRequested || position === null || this.#status.takenBy !== null) return;
     const { snapshotEveryMs, side } = this.#options;
-    // Also one that was taken while the clock was far ahead is of long ago.
+    // A snapshot from the far future, taken with a wrong clock, is also outdated.
     const due = this.#snapshot === null ||
       (position.seq > this.#snapshot.seq && Math.abs(this.#now() - this.#snapshot.at) >= snapshotEveryMs);
     if (!this.#snapshotWanted && (!due || this.#now() < this.#snapshotPauseUntil)) return;
@@ -383,7 +382,7 @@ export class Shipper implements AsyncDisposable {
     side.snapshotWanted();
   }
 
-  /** Merges segments and removes what is too old, beside shipping; one such round at a time. */
+  /** Merges segments and removes expired objects in the background, one run at a time. */
   #startBackground(): void {
     this.#background = this.#background.then(async () => {
       try {
@@ -407,10 +406,10 @@ export class Shipper implements AsyncDisposable {
     if (jumped !== null) {
       this.#recordError(
         new Error(
-          `The clock has gone ahead by ${
+          `The clock jumped ahead by ${
             Math.round(jumped / 3_600_000)
-          } h: what is at the target is kept as if ` +
-            "it had not, and goes later",
+          } h: objects at the target expire by elapsed ` +
+            "time instead",
         ),
       );
     }

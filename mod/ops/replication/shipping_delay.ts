@@ -1,10 +1,10 @@
 /**
- * When what was committed is shipped: so early that it is there when it is due, going by how long shipping took lately. Where
- * it takes long, or nothing is known of it yet, a segment may leave twice as often for that, and no more often.
+ * Delay between a commit and its shipment. Shipping starts ahead of its due time by the duration of recent shipments, and at
+ * most twice as often as the interval, also while their duration is unknown.
  */
 import { replicationLimits } from "../limits.ts";
 
-/** Times that count; the longest of them is what is reckoned with. */
+/** Number of recent shipments whose longest duration is used. */
 const SAMPLES_MAX = 8;
 
 export class ShippingDelay {
@@ -15,13 +15,13 @@ export class ShippingDelay {
     this.#everyMs = everyMs;
   }
 
-  /** A segment took so long, from when it was asked for to when it was known to be safe. */
+  /** Records the duration of a shipment, from its request to its confirmation. */
   record(ms: number): void {
     this.#times.push(Math.max(0, ms));
     if (this.#times.length > SAMPLES_MAX) this.#times.shift();
   }
 
-  /** From a commit to when its shipping begins, when nothing else waits. */
+  /** Delay between a commit and the start of its shipment if no other shipment is pending. */
   get waitMs(): number {
     const most = this.#everyMs * replicationLimits.leadShareMax;
     // The first segments of a process take longest.

@@ -1,4 +1,4 @@
-/** A point of the past staged on a running server: the work is done by a process of its own. */
+/** Stages a point-in-time restore on a running server, in a separate process. */
 import type { RestoreFailureCause } from "../backups/restore/mod.ts";
 import type { RestorePoint } from "./history.ts";
 import { oneJob } from "./process/one_job.ts";
@@ -11,12 +11,12 @@ export interface StageJobOptions {
   readonly target: ObjectLocation;
   readonly localFiles: boolean;
   readonly point: RestorePoint;
-  /** Ends it; nothing is staged then. */
+  /** Aborts the job; then nothing is staged. */
   readonly signal: AbortSignal;
   readonly onProgress?: (progress: PointProgress) => void;
 }
 
-/** Why a point could not be staged. */
+/** Reason why a point could not be staged. */
 export class StageJobError extends Error {
   override readonly name = "StageJobError";
   readonly fault: ReplicaFault | RestoreFailureCause | null;

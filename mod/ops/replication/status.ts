@@ -6,11 +6,11 @@ import type { RestorableRange } from "./history.ts";
 export interface ShippingStatus {
   readonly generation: string | null;
   readonly reason: GenerationReason | null;
-  /** The newest commit that is safe at the target; `null` while that is not known. */
+  /** The newest commit at the target; `null` while unknown. */
   readonly shippedTs: number | null;
-  /** Journal that waits: rows, their bytes, and the time of the oldest; ms since the epoch. */
+  /** Pending journal: rows, bytes, and the time of the oldest row, ms since the epoch. */
   readonly pending: { readonly rows: number; readonly bytes: number; readonly oldestAt: number | null };
-  /** Whether there is a snapshot to begin a restore of this generation with. */
+  /** Whether the generation has a snapshot that restores can start from. */
   readonly restorable: boolean;
   readonly lastSegment: ShippedObject | null;
   readonly lastSnapshot: ShippedObject | null;
@@ -21,9 +21,9 @@ export interface ShippingStatus {
    * is wrong, or nothing was shipped in the meantime.
    */
   readonly aheadMs: number | null;
-  /** Set when another server has taken the target. */
+  /** Set when another server has taken over the target. */
   readonly takenBy: { readonly host: string; readonly since: string } | null;
-  /** Since the process began. */
+  /** Since the start of the process. */
   readonly counts: ShippingCounts;
 }
 

@@ -1,4 +1,4 @@
-/** The restore drill: all that lies at a target is read and checked, and the newest state is rebuilt and thrown away. */
+/** The restore drill: reads and checks all objects of a target, and rebuilds and discards the newest state. */
 import { join } from "node:path";
 import { removeIfThere } from "../../kit/durable_files.ts";
 import { ArchiveError, unpackFrames } from "../backups/archive/mod.ts";
@@ -44,7 +44,7 @@ export async function verifyReplica(
   const generations = await listGenerations(target);
   const faults: string[] = [];
   const counts = { snapshots: 0, segments: 0, rows: 0, bytes: 0 };
-  // The newest of all is read when the state is rebuilt.
+  // The rebuild reads the newest one.
   const newest = generations.findLast(({ snapshots }) => snapshots.length > 0)?.snapshots.at(-1);
   for (const generation of generations) {
     for (const snapshot of generation.snapshots) {
@@ -68,7 +68,7 @@ export async function verifyReplica(
           "point that can be reached",
       );
     }
-    // Reading snapshots takes a while, in which segments become others.
+    // Segments may be merged while snapshots are read.
     for (const segment of (await listed(target, generation.name))?.segments ?? []) {
       let rows = 0;
       try {

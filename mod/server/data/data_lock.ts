@@ -71,7 +71,7 @@ export class DataLock implements Disposable {
     this.restored = restored;
   }
 
-  /** Creates the folder, takes its lock and handles restores. Throws a `StartError`, which names a process that has it. */
+  /** Creates the folder (0700), takes its lock and handles restores. Throws a `StartError`, which names a process that has it. */
   static async acquire(
     dataDir: string,
     { by, restore = "finish", waitMs = 0 }: AcquireOptions,

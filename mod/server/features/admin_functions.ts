@@ -64,7 +64,7 @@ export interface AdminFunctionsFeature extends Feature {
   /** Reads the settings before the first request. */
   load(): Promise<void>;
   /** Decides who may run actions for administrators, and audits them. */
-  doorOf(authenticator: Pick<AccountsFeature["authenticator"], "isLiveAdmin">): ActionAccess;
+  actionAccess(authenticator: Pick<AccountsFeature["authenticator"], "isLiveAdmin">): ActionAccess;
 }
 
 /** When the server stops, long-running work ends after its current step. */
@@ -101,7 +101,7 @@ export function startAdminFunctions(
     sizes,
     work,
     load: async () => await settings?.load(),
-    doorOf: (authenticator) => ({
+    actionAccess: (authenticator) => ({
       admits: (identity) => authenticator.isLiveAdmin(identity),
       notes: (call, outcome) => audit.recordAction(call, outcome),
     }),

@@ -80,14 +80,14 @@ export async function startFollowing(
     ? {
       from: cluster.location,
       log: cluster.openLog(),
-      takeAnew: () => Promise.resolve(cluster.requireSnapshot()),
+      resync: () => Promise.resolve(cluster.requireSnapshot()),
     }
     : follow === null
     ? null
     : {
       from: locationText(follow.from),
       log: new ProcessLog({ dataDir, target: follow.from, everyMs: follow.everyMs }),
-      takeAnew: async (signal: AbortSignal) =>
+      resync: async (signal: AbortSignal) =>
         void await updateFollowerInProcess({ dataDir, target: follow.from, step: "renew", signal }),
     };
   if (followed === null) return { figures: null, status: null, stuck };
@@ -110,7 +110,7 @@ export async function startFollowing(
       },
       async renew(reason, signal) {
         log("warn", "Downloading a newer snapshot", { reason });
-        await followed.takeAnew(signal);
+        await followed.resync(signal);
         requestReplacement();
       },
     },

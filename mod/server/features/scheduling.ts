@@ -34,7 +34,7 @@ export function startScheduling(
         serviceCrons: [cleanupCron, ...features.crons ?? []],
         // The next leader may run the same actions at once.
         ...(cluster !== null && {
-          actions: { mayBegin: () => cluster.leadsSurely, end: () => host.endApart() },
+          actions: { mayBegin: () => cluster.leadsSurely, end: () => host.endDedicatedRuns() },
         }),
         log,
       });

@@ -106,7 +106,7 @@ export class Port implements Disposable {
   #acceptFailed(error: unknown): void {
     const ended = this.connections.closeIdle();
     const now = performance.now();
-    if (now - this.#pauseLoggedAt < connectionLimits.acceptToldMs) return;
+    if (now - this.#pauseLoggedAt < connectionLimits.acceptLogMs) return;
     this.#pauseLoggedAt = now;
     this.#options.log(
       "warn",

@@ -13,30 +13,30 @@ const HOST = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._~-]+))(?::\d{0,5})?$/;
 const HOST_CHARS_MAX = 262;
 
 /** Cached decisions: most requests use the same few hosts. */
-const JUDGED_MAX = 256;
+const CHECKED_MAX = 256;
 
 export type HostCheck = "accepted" | "refused" | "malformed";
 
 /** Checks `Host` headers against DNS rebinding: only they distinguish a page whose name resolves to this server. */
 export class HostGuard {
   readonly #names: readonly string[];
-  readonly #judged = new Map<string, HostCheck>();
+  readonly #checked = new Map<string, HostCheck>();
 
   /** `names` are without ports; `*.example.com` matches all subdomains. */
   constructor(names: readonly string[]) {
     this.#names = [...names, "localhost", "*.localhost"];
   }
 
-  judge(host: string): HostCheck {
-    const known = this.#judged.get(host);
+  check(host: string): HostCheck {
+    const known = this.#checked.get(host);
     if (known !== undefined) return known;
-    const judgement = host.length > HOST_CHARS_MAX ? "malformed" : this.#judgeNew(host);
-    if (this.#judged.size >= JUDGED_MAX) this.#judged.clear();
-    if (host.length <= HOST_CHARS_MAX) this.#judged.set(host, judgement);
-    return judgement;
+    const result = host.length > HOST_CHARS_MAX ? "malformed" : this.#checkNew(host);
+    if (this.#checked.size >= CHECKED_MAX) this.#checked.clear();
+    if (host.length <= HOST_CHARS_MAX) this.#checked.set(host, result);
+    return result;
   }
 
-  #judgeNew(host: string): HostCheck {
+  #checkNew(host: string): HostCheck {
     const name = hostName(host);
     if (name === null) return "malformed";
     // Addresses are not resolved, so rebinding cannot affect them.
@@ -126,14 +126,14 @@ export class RequestGate {
     this.#log = log;
   }
 
-  /** Returns the normalized request, or a refusal (400, 421, 403). `passedOn`: another process has checked the host. */
+  /** Returns the request, normalized, or a refusal: 400, 421 (host), 403 (origin). `forwarded`: by a process that checked the host. */
   check(
     given: Request,
-    { passedOn = false }: { readonly passedOn?: boolean } = {},
+    { forwarded = false }: { readonly forwarded?: boolean } = {},
   ): AcceptedRequest | Response {
     const host = given.headers.get("host") || authorityOf(given.url);
-    const judgement = passedOn ? "accepted" : this.#hosts.judge(host);
-    if (judgement === "malformed" || (!passedOn && authorityOf(given.url) !== host)) {
+    const result = forwarded ? "accepted" : this.#hosts.check(host);
+    if (result === "malformed" || (!forwarded && authorityOf(given.url) !== host)) {
       return errorResponse(new ServiceError("bad_request", "The Host header is not valid"));
     }
     const request = normalRequest(given);
@@ -141,7 +141,7 @@ export class RequestGate {
       return errorResponse(new ServiceError("bad_request", "The path of the request is not valid"));
     }
     const path = requestPath(request);
-    if (judgement === "refused" && !FOR_ANY_HOST.has(path)) return this.#refuseHost(hostName(host) ?? host);
+    if (result === "refused" && !FOR_ANY_HOST.has(path)) return this.#refuseHost(hostName(host) ?? host);
     const origin = this.#origins === null || !isApi(path) ? null : given.headers.get("origin");
     if (this.#origins?.refuses(origin, host) === true) {
       return errorResponse(new ServiceError("origin_not_allowed"));

@@ -50,7 +50,7 @@ export class Connections implements Disposable {
   #numbers = new Map<string, number>();
   #port: number | null = null;
   /** Number of file descriptors to check. Grows when connections are found near the end. */
-  #filesLooked: number = connectionLimits.filesLookedMin;
+  #filesChecked: number = connectionLimits.filesCheckedMin;
   #timer: ReturnType<typeof setInterval> | undefined;
 
   constructor({ native, log, now = () => performance.now() }: ConnectionsOptions) {
@@ -74,7 +74,7 @@ export class Connections implements Disposable {
       this.#log("debug", "Idle connections stay open: native socket calls are unavailable");
       return;
     }
-    this.#timer ??= setInterval(() => this.check(), connectionLimits.lookMs);
+    this.#timer ??= setInterval(() => this.check(), connectionLimits.checkMs);
   }
 
   trackRequest(request: Request, info: Deno.ServeHandlerInfo): void {
@@ -191,12 +191,12 @@ export class Connections implements Disposable {
   #all(): NativeConnection[] {
     const connections: NativeConnection[] = [];
     if (this.#native === null || this.#port === null) return connections;
-    for (let fd = 0; fd < this.#filesLooked; fd++) {
+    for (let fd = 0; fd < this.#filesChecked; fd++) {
       const connection = this.#native.connection(fd, this.#port);
       if (connection !== null) connections.push(connection);
       // A new file gets the lowest free descriptor: if some are near the end, there may be more beyond it.
-      if (connection !== null && fd > this.#filesLooked / 2 && this.#filesLooked < this.#native.filesMax) {
-        this.#filesLooked = Math.min(this.#filesLooked * 2, this.#native.filesMax);
+      if (connection !== null && fd > this.#filesChecked / 2 && this.#filesChecked < this.#native.filesMax) {
+        this.#filesChecked = Math.min(this.#filesChecked * 2, this.#native.filesMax);
       }
     }
     return connections;

@@ -81,14 +81,17 @@ export async function startWorkerBackend(
   );
   const figures = setInterval(() => link.figures(figuresOf(hub)), workerLimits.figuresMs);
   opened.defer(() => clearInterval(figures));
-  // A deployed version has a frontend of its own.
-  const openFrontend = () => serveFrontend(host.code.version?.staticDir ?? config.staticDir);
+  // A deployed version has a frontend of its own. Without it, the version is still served.
+  const openFrontend = async () => {
+    try {
+      await serveFrontend(host.code.version?.staticDir ?? config.staticDir);
+    } catch (error) {
+      log("error", "Cannot serve the frontend of the deployed version", { code: "deploy", error });
+      await serveFrontend(null);
+    }
+  };
   await openFrontend();
-  host.onReload(() => {
-    openFrontend().catch((error) =>
-      log("error", "Cannot serve the frontend of the deployed version", { code: "deploy", error })
-    );
-  });
+  host.onReload(() => void openFrontend());
   const leader = opened.use(new LeaderProxy({ path: passed.path, log }));
   void portOpen.then(() => link.ready());
   const addressOf = addressOfRequests(config.trustedProxies);

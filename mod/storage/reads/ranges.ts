@@ -77,21 +77,21 @@ export function multipart(
   const encoder = new TextEncoder();
   const pieces: Piece[] = [];
   let length = 0;
-  const say = (text: string) => {
+  const addText = (text: string) => {
     const bytes = encoder.encode(text);
     pieces.push({ text: bytes });
     length += bytes.length;
   };
   for (const part of parts) {
     const { start, end } = part;
-    say(
+    addText(
       `--${boundary}\r\nContent-Type: ${contentType}\r\nContent-Range: bytes ${start}-${end}/${size}\r\n\r\n`,
     );
     pieces.push({ part });
     length += end - start + 1;
-    say("\r\n");
+    addText("\r\n");
   }
-  say(`--${boundary}--\r\n`);
+  addText(`--${boundary}--\r\n`);
   return { pieces, length };
 }
 

@@ -59,7 +59,10 @@ export class CommitMemory {
     this.#newest = ts;
   }
 
-  /** Returns the ts of the first commit above `after` in the read set, `null`, or the next ts if records were dropped. */
+  /**
+   * Returns the ts of the first commit after `after` that changed something in the read set, or `null`. If records that old
+   * were dropped, returns the next ts.
+   */
   firstTouch(readSet: ReadSet, after: number): number | null {
     if (after < this.#from) return after + 1;
     if (readsUnknown(readSet)) return after < this.#newest ? after + 1 : null;

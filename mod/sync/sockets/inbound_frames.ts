@@ -121,7 +121,10 @@ export class InboundQuota {
     this.#chars -= chars;
   }
 
-  /** Ends the largest sockets until usage is within the quota, unless it belongs to calls of closed sockets. */
+  /**
+   * Ends the largest sockets until usage is within the quota. Sockets far below an equal share are exempt: the usage then
+   * belongs to calls of closed sockets.
+   */
   #endLargest(): void {
     const { inboundExemptCharsMin, inboundExemptCharsMax } = socketLimits;
     while (this.#chars > this.#charsMax) {

@@ -87,7 +87,7 @@ const faults: readonly (readonly [name: string, config: unknown, message: RegExp
   [
     "OC2 a secret in the file",
     { providers: { github: { ...app, clientSecret: "shh" } } },
-    /^providers\.github\.clientSecret: .*secrets do not stand in this file/,
+    /^providers\.github\.clientSecret: .*this file must not contain secrets/,
   ],
   ["OC2 a variable that is not set", {
     providers: { github: { ...app, clientSecret: { env: "SYNCLINE_NONE" } } },

@@ -136,7 +136,7 @@ function loadFunctions(
       functions.set(udfPath, { udfPath, spec, system: true });
     }
   }
-  const door = adminAccess(authModules);
+  const access = adminAccess(authModules);
   const app = new Map(Object.entries(tables).map(([name, table]) => [name, TableBuilder.definition(table)]));
   for (const [udfPath, declared] of Object.entries(ofApp)) {
     const spec = functionSpec(declared);
@@ -148,7 +148,7 @@ function loadFunctions(
       functions,
       tables: new AppTables({ app, system: schema, profiled: profile !== undefined }),
       ...(profile && { profile }),
-      ...(door && { door }),
+      ...(access && { adminAccess: access }),
     },
     schema: new Map([...schema, ...app]),
   };

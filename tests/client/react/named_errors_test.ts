@@ -20,9 +20,9 @@ Deno.test("DV8 what a hook throws names the query, and the request where there i
 });
 
 Deno.test("DV8 what the app says itself, and errors that are of no query, stay as they are", () => {
-  const logged = failed("Ask to be let in", { errorData: { code: "not_yet", data: null } });
+  const own = failed("Ask to be let in", { errorData: { code: "not_yet", data: null } });
   const other = new TypeError("not JSON");
-  assert.equal(named(logged), logged);
+  assert.equal(named(own), own);
   assert.equal(named(other), other);
   assert.equal(valueOf(3), 3);
 });

@@ -1,36 +1,36 @@
-/** Looks whether each server shows every write that was acknowledged, once, and balances that are as much together as ever. */
+/** Checks that each server shows every acknowledged write exactly once, and that the sum of all balances is unchanged. */
 import assert from "node:assert/strict";
 import { until } from "../../support/waiting.ts";
 import { ACCOUNTS, BALANCE, LEDGER_ROWS } from "./bank_app.ts";
 import { ask, type Clients } from "./clients.ts";
 import type { ClusterProcess } from "./server_processes.ts";
 
-const LOOK_MS = 60_000;
+const QUERY_MS = 60_000;
 const LONG_MS = 120_000;
 
 export class Audit {
   readonly #clients: Clients;
-  /** By server and client, up to which transfer its ledger was read. */
+  /** Number of transfers read from each ledger, by server and client. */
   readonly #read = new Map<string, number>();
 
   constructor(clients: Clients) {
     this.#clients = clients;
   }
 
-  /** Throws an `AssertionError`. What was looked at before is not looked at again, unless it is asked for. */
-  async look(servers: readonly ClusterProcess[], { restart = false } = {}): Promise<void> {
-    if (restart) this.#read.clear();
+  /** Checks transfers since the last call, or with `all` from the first one. Throws an `AssertionError`. */
+  async check(servers: readonly ClusterProcess[], { all = false } = {}): Promise<void> {
+    if (all) this.#read.clear();
     for (const server of servers) {
       const { total } = await query(server, "bank:look") as { readonly total: number };
       assert.equal(total, ACCOUNTS * BALANCE, `${server.name} shows another total`);
       for (const [client, count] of [...this.#clients.acknowledged]) {
-        await this.#lookAt(server, { client, count });
+        await this.#checkLedger(server, { client, count });
       }
     }
   }
 
   /** Transfers of a client are numbered without a hole: one that is missing was lost, and one twice was made twice. */
-  async #lookAt(
+  async #checkLedger(
     server: ClusterProcess,
     { client, count }: { readonly client: string; readonly count: number },
   ): Promise<void> {
@@ -51,7 +51,7 @@ export class Audit {
 }
 
 async function query(server: ClusterProcess, path: string, args: object = {}): Promise<unknown> {
-  const answer = await ask(server.directUrl, { path, args, query: true, answerMs: LOOK_MS });
+  const answer = await ask(server.directUrl, { path, args, query: true, answerMs: QUERY_MS });
   assert.equal(answer.status, "success", `${server.name} answers ${JSON.stringify(answer)}`);
   return answer.value;
 }

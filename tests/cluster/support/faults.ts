@@ -134,9 +134,9 @@ function cutOff(
 ): () => void {
   note(`${server.name} is cut off: ${gates.join(", ")}`);
   if (gates.includes("database")) clients.cutOff(server);
-  for (const way of gates) server.gates[way].shut();
+  for (const gate of gates) server.gates[gate].shut();
   return () => {
-    for (const way of gates) server.gates[way].open();
+    for (const gate of gates) server.gates[gate].open();
     if (gates.includes("database")) clients.reaches(server);
     note(`${server.name} is not cut off any more`);
   };

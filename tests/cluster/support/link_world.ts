@@ -29,7 +29,7 @@ export function mutation(requestId: number | null): MutationCall {
 export class HostDouble implements LeaderHost {
   ts = 1;
   readonly code = { app: APP };
-  readonly swaps = { accompany: () => {} };
+  readonly swaps = { setPeers: () => {} };
   readonly commits = { onGroup: (listener: () => void) => void (this.#onGroup = listener) };
   readonly asked: { readonly call: MutationCall; readonly answer: (answer: MutationAnswer) => void }[] = [];
   #onCommits: (entries: readonly CommitEntry[]) => void = () => {};

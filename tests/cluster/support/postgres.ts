@@ -14,7 +14,7 @@ import { freePort } from "../../support/ports.ts";
 const NOBODY = 65_534;
 const decoder = new TextDecoder();
 
-/** Runs one of its programs, or one of the system, in a folder. Gives its exit code, and what it said of its failure. */
+/** Runs a program of PostgreSQL or the system in a folder. Returns its exit code and error output. */
 async function output(
   [program, ...args]: readonly [string, ...string[]],
   { programs, folder }: { readonly programs: string; readonly folder: string },

@@ -25,12 +25,12 @@ interface ClusterProcessOptions {
   readonly env: Record<string, string>;
   readonly port: number;
   readonly gates: Gates;
-  /** Called with log lines about the cluster. */
-  readonly onSaid: (line: string) => void;
+  /** Called with each log line about leadership. */
+  readonly onLeadershipLog: (line: string) => void;
 }
 
 /** Log lines about leadership. */
-const SAID = /cluster|lead|lease|signal|stopp/i;
+const LEADERSHIP = /cluster|lead|lease|signal|stopp/i;
 
 export class ClusterProcess {
   readonly #options: ClusterProcessOptions;
@@ -75,8 +75,8 @@ export class ClusterProcess {
   }
 
   async start(): Promise<void> {
-    const { name, args, env, onSaid } = this.#options;
-    const onLine = (line: string) => SAID.test(line) && onSaid(`${name}: ${line}`);
+    const { name, args, env, onLeadershipLog } = this.#options;
+    const onLine = (line: string) => LEADERSHIP.test(line) && onLeadershipLog(`${name}: ${line}`);
     const child = this.#child = new Child({ args, env, onLine });
     await child.line(/http:\/\/127\.0\.0\.1:\d+/, START_MS);
   }
@@ -136,10 +136,10 @@ export class ProcessRig implements AsyncDisposable {
   static async start(
     url: string,
     count: number,
-    { deployed = false, app, onSaid = () => {} }: {
+    { deployed = false, app, onLeadershipLog = () => {} }: {
       readonly deployed?: boolean;
       readonly app?: readonly string[];
-      readonly onSaid?: (line: string) => void;
+      readonly onLeadershipLog?: (line: string) => void;
     } = {},
   ): Promise<ProcessRig> {
     const folder = await Deno.makeTempDir({ prefix: "syncline-cluster-" });
@@ -158,16 +158,16 @@ export class ProcessRig implements AsyncDisposable {
     };
     const servers = Array.from({ length: count }, (_, at) => {
       const [port, linkPort] = [freePort(), freePort()];
-      const place = new URL(url);
+      const database = new URL(url);
       const gates = {
         clients: new Gate(port),
         servers: new Gate(linkPort),
-        database: new Gate(Number(place.port)),
+        database: new Gate(Number(database.port)),
       };
-      place.port = String(gates.database.port);
+      database.port = String(gates.database.port);
       const env = {
         ...shared,
-        SYNCLINE_CLUSTER: place.href,
+        SYNCLINE_CLUSTER: database.href,
         SYNCLINE_CLUSTER_ADDRESS: `127.0.0.1:${gates.servers.port}`,
         SYNCLINE_CLUSTER_LISTEN: `127.0.0.1:${linkPort}`,
       };
@@ -181,7 +181,7 @@ export class ProcessRig implements AsyncDisposable {
           ...app ?? (deployed ? [] : ["--functions", join(folder, "functions")]),
         ],
       ];
-      return new ClusterProcess({ name: `server ${at + 1}`, args, env, port, gates, onSaid });
+      return new ClusterProcess({ name: `server ${at + 1}`, args, env, port, gates, onLeadershipLog });
     });
     return new ProcessRig({ servers, folder, bucket });
   }

@@ -173,12 +173,12 @@ class Checker {
     for (const mutation of mutations) {
       if (mutation.outcome === "failed") continue;
       const { id, ts } = mutation;
-      const said = `the response to ${id}`;
+      const response = `the response to ${id}`;
       bounds.set(mutation, {
         after: ts === null ? -1 : ts - 1,
-        afterIn: said,
+        afterIn: response,
         upTo: ts ?? Infinity,
-        upToIn: said,
+        upToIn: response,
       });
     }
     for (const mutation of mutations) {

@@ -14,7 +14,7 @@ export interface DashboardPage {
   /** Opens a view by its address after `#/`. */
   go(view: string): Promise<void>;
   /** Waits until a text is shown. */
-  reported(text: string | RegExp): Promise<void>;
+  waitForText(text: string | RegExp): Promise<void>;
   button(name: string | RegExp): Locator;
   /** Chooses an item of a menu. */
   choose(menu: string | RegExp, item: string | RegExp): Promise<void>;
@@ -99,7 +99,7 @@ function dashboardPage(
       await page.goto(`${server.url}/_/#/${view}`);
       await page.locator("#view").waitFor();
     },
-    reported: (text) => page.getByText(text, { exact: false }).first().waitFor(),
+    waitForText: (text) => page.getByText(text, { exact: false }).first().waitFor(),
     async choose(menu, item) {
       await button(menu).click();
       await page.getByRole("menuitem", { name: item }).click();

@@ -61,9 +61,9 @@ Deno.test("an answer newer than what main has heard of waits for the commits it 
   world.answers(world.reader(0), 0, 1);
   await settled();
   assert.deepEqual([wave.pinnedAt, wave.results, wave.over, world.pool.free], [3, [], false, true]);
-  world.pool.heard(2);
+  world.pool.published(2);
   assert.deepEqual(wave.results, []);
-  world.pool.heard(3);
+  world.pool.published(3);
   await settled();
   assert.deepEqual([wave.results, wave.over], [["a@3"], true]);
 });

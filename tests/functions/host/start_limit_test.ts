@@ -131,7 +131,7 @@ for (
   Deno.test(`nonsense: ${behaviour}, by a ${role}`, async () => {
     await using place = await Place.make(behaviour);
     const result = await place.starter.start(role);
-    assert.match(JSON.stringify(result), /Loaded came twice or out of turn/);
+    assert.match(JSON.stringify(result), /Loaded came twice or was not expected/);
     assert.equal(place.clock.timers, 0);
   });
 }
@@ -141,7 +141,7 @@ Deno.test("nonsense: loaded after the answer", async () => {
   const result = await place.starter.start("writer");
   assert.ok(result.ok);
   const { cause, detail } = await result.isolate.ended;
-  assert.deepEqual([cause, detail], ["crashed", "Loaded came twice or out of turn"]);
+  assert.deepEqual([cause, detail], ["crashed", "Loaded came twice or was not expected"]);
 });
 
 Deno.test("what the app patched while it was loaded does not meet the word that it is", async () => {

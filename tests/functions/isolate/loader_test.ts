@@ -1,5 +1,6 @@
 /** Loading an app: which files are modules, and the errors of an app that cannot be loaded. */
 import assert from "node:assert/strict";
+import { DatabaseSync } from "node:sqlite";
 import { type AppFiles, Workspace } from "./support.ts";
 
 /** Loads an app in a writer; the paths of its functions, or the message that says why it is broken. */
@@ -198,3 +199,16 @@ for (const [name, [files, message]] of Object.entries(brokenDeclarations)) {
     assert.match(String(await load(files)), message);
   });
 }
+
+Deno.test("a writer that has to append to a log changes no database without a history", async () => {
+  await using workspace = new Workspace({
+    "a.ts": one,
+    "schema.ts": `import { defineSchema, defineTable } from "syncline/server"; import { z } from "zod";
+      export default defineSchema({ notes: defineTable({ n: z.number() }) });`,
+  });
+  await using writer = await workspace.start("writer", { journal: "external" });
+  assert.ok(writer.booted?.type === "Broken", JSON.stringify(writer.booted));
+  assert.match(writer.booted.message, /no history that is stored elsewhere/);
+  using database = new DatabaseSync(`${workspace.dataDir}/data.db`, { readOnly: true });
+  assert.deepEqual(database.prepare("SELECT name FROM syncline_tables").all(), []);
+});

@@ -67,9 +67,13 @@ export class Workspace implements AsyncDisposable {
   /** Starts an isolate and boots it. */
   async start(
     role: IsolateRole,
-    options: { readonly env?: Record<string, string>; readonly entry?: URL } = {},
+    options: {
+      readonly env?: Record<string, string>;
+      readonly entry?: URL;
+      readonly journal?: Boot["journal"];
+    } = {},
   ): Promise<TestIsolate> {
-    const { entry = plainEntry } = options;
+    const { entry = plainEntry, journal } = options;
     const name = `${role}-${++this.#isolates}`;
     const socketPath = `${this.dir}/${name}.sock`;
     const progressPath = `${this.progressDir}/${name}`;
@@ -113,6 +117,7 @@ export class Workspace implements AsyncDisposable {
       authorFolder,
       progressPath,
       env: options.env ?? {},
+      ...(journal && { journal }),
     });
     return isolate;
   }

@@ -12,7 +12,7 @@ const ROW_MS_MIN = 1_000;
 /** He may wait so many times as long as beside programs that have nothing to do with the server. */
 const CONTROL_FACTOR = 4;
 /** Beyond this wait nothing is said of 99 of 100 moments. */
-const P99_TELLS_MS = 100;
+const P99_CONCLUSIVE_MS = 100;
 /** And so many times as long as he is kept from going on by himself: a query has to wake a process five times. */
 const LATE_FACTOR = 10;
 
@@ -134,8 +134,8 @@ export class Suite implements AsyncDisposable {
   #onThisMachine(mayWait: MayWait, { late }: Waits): MayWait {
     const { queryP99Ms } = mayWait;
     // If the bystander waits as long beside other programs, the server's part cannot be measured.
-    const reports = this.#controlP99Ms <= P99_TELLS_MS && late.p99Ms <= P99_TELLS_MS;
-    if (queryP99Ms === undefined || !reports) return { ...mayWait, queryP99Ms: Infinity };
+    const isConclusive = this.#controlP99Ms <= P99_CONCLUSIVE_MS && late.p99Ms <= P99_CONCLUSIVE_MS;
+    if (queryP99Ms === undefined || !isConclusive) return { ...mayWait, queryP99Ms: Infinity };
     return {
       ...mayWait,
       queryP99Ms: Math.max(queryP99Ms, CONTROL_FACTOR * this.#controlP99Ms, LATE_FACTOR * late.p99Ms),

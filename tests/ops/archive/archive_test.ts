@@ -62,12 +62,12 @@ Deno.test("[BK1] unpacking an archive returns its contents and manifest", () =>
       [`storage/ab/${"ab".repeat(16)}`]: new Uint8Array(2_500_000),
       [`storage/ab/${"ac".repeat(16)}`]: bytesOf("x"),
     };
-    const logged: ArchiveManifest = { ...manifest, parts: ["database", "log", "files", "secret"] };
-    const archive = await archiveOf(files, logged);
-    assert.deepEqual(await readManifest(streamOf(archive)), logged);
+    const contents: ArchiveManifest = { ...manifest, parts: ["database", "log", "files", "secret"] };
+    const archive = await archiveOf(files, contents);
+    assert.deepEqual(await readManifest(streamOf(archive)), contents);
     for (const pieceBytes of [77, 100_000, archive.length]) {
       const target = join(folder, "unpacked");
-      assert.deepEqual(await extractArchive(streamOf(archive, pieceBytes), target), logged);
+      assert.deepEqual(await extractArchive(streamOf(archive, pieceBytes), target), contents);
       for (const [name, bytes] of Object.entries(files)) {
         assert.ok(bytesEqual(await Deno.readFile(join(target, name)), bytes), name);
         assert.equal((await Deno.stat(join(target, name))).mode! & 0o777, 0o600);
@@ -128,75 +128,75 @@ const ab = "storage/ab/abcd";
 const hostile: readonly {
   readonly what: string;
   readonly entries: readonly ForeignEntry[];
-  readonly sends: RegExp;
+  readonly expected: RegExp;
 }[] = [
   {
     what: "a name that leads out",
     entries: [database, { name: "storage/../../evil" }],
-    sends: /an unexpected file/,
+    expected: /an unexpected file/,
   },
   {
     what: "a name that leads up at its end",
     entries: [database, { name: "storage/ab/.." }],
-    sends: /an unexpected file/,
+    expected: /an unexpected file/,
   },
-  { what: "an absolute name", entries: [database, { name: "/tmp/evil" }], sends: /an unexpected file/ },
-  { what: "a name of another kind", entries: [database, { name: "lock" }], sends: /an unexpected file/ },
-  { what: "a hidden file", entries: [database, { name: "storage/.ssh/x" }], sends: /an unexpected file/ },
-  { what: "a folder's own name", entries: [database, { name: "storage" }], sends: /an unexpected file/ },
+  { what: "an absolute name", entries: [database, { name: "/tmp/evil" }], expected: /an unexpected file/ },
+  { what: "a name of another kind", entries: [database, { name: "lock" }], expected: /an unexpected file/ },
+  { what: "a hidden file", entries: [database, { name: "storage/.ssh/x" }], expected: /an unexpected file/ },
+  { what: "a folder's own name", entries: [database, { name: "storage" }], expected: /an unexpected file/ },
   {
     what: "a very long name",
     entries: [database, { name: `storage/${"a".repeat(300)}` }],
-    sends: /an unexpected file/,
+    expected: /an unexpected file/,
   },
   {
     what: "a folder",
     entries: [database, { name: "storage/ab/", type: "directory" }],
-    sends: /not a regular file/,
+    expected: /not a regular file/,
   },
   {
     what: "a symbolic link",
     entries: [database, { name: ab, type: "symlink", linkname: "/etc" }],
-    sends: /not a regular file/,
+    expected: /not a regular file/,
   },
   {
     what: "a hard link",
     entries: [database, { name: ab, type: "link", linkname: "data.db" }],
-    sends: /not a regular file/,
+    expected: /not a regular file/,
   },
   {
     what: "a device",
     entries: [database, { name: ab, type: "character-device" }],
-    sends: /not a regular file/,
+    expected: /not a regular file/,
   },
-  { what: "a pipe", entries: [database, { name: ab, type: "fifo" }], sends: /not a regular file/ },
-  { what: "one name twice", entries: [database, database], sends: /twice/ },
+  { what: "a pipe", entries: [database, { name: ab, type: "fifo" }], expected: /not a regular file/ },
+  { what: "one name twice", entries: [database, database], expected: /twice/ },
   {
     what: "a file where a folder is needed",
     entries: [database, { name: "storage/ab" }, { name: ab }],
-    sends: /conflicts with/,
+    expected: /conflicts with/,
   },
   {
     what: "a part that the manifest does not name",
     entries: [database, { name: "logs.db" }],
-    sends: /an unexpected file/,
+    expected: /an unexpected file/,
   },
-  { what: "no database", entries: [{ name: ab }], sends: /part "database" .* is missing/ },
-  { what: "a second manifest", entries: [database, manifestEntry], sends: /an unexpected file/ },
+  { what: "no database", entries: [{ name: ab }], expected: /part "database" .* is missing/ },
+  { what: "a second manifest", entries: [database, manifestEntry], expected: /an unexpected file/ },
 ];
 
-for (const { what, entries, sends } of hostile) {
+for (const { what, entries, expected } of hostile) {
   Deno.test(`[BK5] an archive with ${what} is rejected`, () =>
     withFolder(async (folder) => {
       const archive = await foreignArchive([manifestEntry, ...entries]);
-      assert.match((await refusal(archive, folder)).message, sends);
+      assert.match((await refusal(archive, folder)).message, expected);
     }));
 }
 
 Deno.test("[BK5] an archive without manifest or checksums, or with files after them, is rejected", () =>
   withFolder(async (folder) => {
-    const refused = async (entries: readonly ForeignEntry[], sends: RegExp, sums = false) =>
-      assert.match((await refusal(await foreignArchive(entries, { sums }), folder)).message, sends);
+    const refused = async (entries: readonly ForeignEntry[], expected: RegExp, sums = false) =>
+      assert.match((await refusal(await foreignArchive(entries, { sums }), folder)).message, expected);
     await refused([database, manifestEntry], /does not start with a manifest/, true);
     await refused([manifestEntry, database], /checksums are missing/);
     await refused([manifestEntry, database, { name: "checksums.json", body: "{}" }], /checksum list/);
@@ -216,20 +216,20 @@ Deno.test("[BK6] wrong checksums and sizes are rejected; the message names the f
 
 Deno.test("[BK7] anything but an archive, and a newer format, is rejected with the reason", () =>
   withFolder(async (folder) => {
-    const sends = async (archive: Uint8Array, expected: RegExp) => {
+    const rejects = async (archive: Uint8Array, expected: RegExp) => {
       assert.match((await refusal(archive, folder)).message, expected);
       await assert.rejects(readManifest(streamOf(archive)), ArchiveError);
     };
-    await sends(bytesOf("SQLite format 3\0 and more"), /Not a backup archive/);
-    await sends(new Uint8Array(0), /truncated/);
-    await sends(await packed(bytesOf("no tar at all, but compressed".repeat(100))), /damaged/);
+    await rejects(bytesOf("SQLite format 3\0 and more"), /Not a backup archive/);
+    await rejects(new Uint8Array(0), /truncated/);
+    await rejects(await packed(bytesOf("no tar at all, but compressed".repeat(100))), /damaged/);
     const newer = JSON.stringify({ ...manifest, format: 2, syncline: "9.0.0", parts: ["moon"] });
-    await sends(
+    await rejects(
       await foreignArchive([{ name: "manifest.json", body: newer }, database]),
       /newer version \(9\.0\.0\)/,
     );
-    await sends(await foreignArchive([{ name: "manifest.json", body: "{" }, database]), /not JSON/);
-    await sends(await foreignArchive([{ name: "manifest.json", body: "{}" }, database]), /manifest/);
+    await rejects(await foreignArchive([{ name: "manifest.json", body: "{" }, database]), /not JSON/);
+    await rejects(await foreignArchive([{ name: "manifest.json", body: "{}" }, database]), /manifest/);
   }));
 
 Deno.test("[BK8] decompression bombs are rejected", () =>
@@ -251,11 +251,11 @@ Deno.test("[BK8] an archive larger than the free disk space is rejected before i
   }));
 
 Deno.test("[BK9] a failed write rejects with the reason and aborts the target", async () => {
-  const fails = async (entries: Parameters<typeof writeArchive>[2], sends: RegExp) => {
+  const fails = async (entries: Parameters<typeof writeArchive>[2], expected: RegExp) => {
     let aborted: unknown = null;
     const target = new WritableStream<Uint8Array>({ abort: (reason) => void (aborted = reason) });
-    await assert.rejects(writeArchive(target, manifest, entries), sends);
-    assert.match(String(aborted), sends);
+    await assert.rejects(writeArchive(target, manifest, entries), expected);
+    assert.match(String(aborted), expected);
   };
   const entry = (name: string, size: number, body: ReadableStream<Uint8Array>) =>
     (async function* () {

@@ -33,12 +33,12 @@ export async function* entriesOf(
 /** An archive as the product writes it. */
 export async function archiveOf(
   files: Readonly<Record<string, Uint8Array>>,
-  logged: ArchiveManifest = manifest,
+  contents: ArchiveManifest = manifest,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array<ArrayBuffer>>();
   const [bytes] = await Promise.all([
     new Response(readable).bytes(),
-    writeArchive(writable, logged, entriesOf(files)),
+    writeArchive(writable, contents, entriesOf(files)),
   ]);
   return bytes;
 }

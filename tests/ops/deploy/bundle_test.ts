@@ -94,10 +94,10 @@ Deno.test("DP6 names and paths that leave the bundle are rejected", async (t) =>
   const cases: Record<string, Partial<BundleManifest>> = {
     ...Object.fromEntries(paths.map((path) => [`file ${path.slice(0, 40)}`, { files: { [path]: file } }])),
     "functions folder": { functions: ".." },
-    "front end": { static: "/" },
+    "frontend": { static: "/" },
     "file in the way of a folder": { files: { "functions/a": file, "functions/a/b.ts": file } },
-    "front end without files": { static: "public" },
-    "front end that is a file": { static: "bundle.js" },
+    "frontend without files": { static: "public" },
+    "frontend that is a file": { static: "bundle.js" },
     "no bundle": { files: { "functions/a.ts": file } },
   };
   for (const [name, changes] of Object.entries(cases)) {
@@ -125,7 +125,7 @@ Deno.test("a bundle of sources is accepted from servers only, without links", as
   assert.match(await refusal(await bytes({})), /another version of Syncline/);
 });
 
-Deno.test("DP13 a front end without files to serve is not packed", async () => {
+Deno.test("DP13 a frontend without files to serve is not packed", async () => {
   await assert.rejects(bundleOf({ ...firstApp, "public/.hidden": "" }), /contains no files to serve/);
 });
 
@@ -167,7 +167,7 @@ Deno.test("DP6 damaged, truncated and inconsistent bundles are rejected", async 
         }),
         /does not list/,
       ],
-      "much more than it sends": [
+      "a size far above its content": [
         tar(manifestEntry(manifestOf({ files: { "bundle.js": { ...file, bytes: 2 ** 30 } } }))),
         /the limit is/,
       ],

@@ -1,6 +1,7 @@
 /** Deploys to a running server: what is served, rejected and left behind. */
 import assert from "node:assert/strict";
 import { changesText } from "../../../mod/cli/deploy/deploy_text.ts";
+import { TempFolder } from "../../support/temp_folder.ts";
 import { appWith, bundleOf, firstApp, secondApp, startDeployWorld } from "./support.ts";
 
 Deno.test("deploys to a running server", async (t) => {
@@ -219,7 +220,7 @@ Deno.test("deploys to a running server", async (t) => {
   });
 });
 
-Deno.test("DP13 a front end is deployed, served and removed with the functions", async () => {
+Deno.test("DP13 a frontend is deployed, served and removed with the functions", async () => {
   await using world = await startDeployWorld();
   const page = async () => {
     const response = await fetch(world.server.url, { redirect: "manual" });
@@ -237,11 +238,21 @@ Deno.test("DP13 a front end is deployed, served and removed with the functions",
   assert.equal(await page(), "<h1>first</h1>");
   const { body: { changes } } = await world.deploy(firstApp, { query: "?dryRun=true" });
   assert.equal(changes.frontendGoes, true);
-  assert.match(changesText(changes), /^! the front end is removed/m);
+  assert.match(changesText(changes), /^! the frontend is removed/m);
   const without = await world.deploy(firstApp);
   assert.equal(await page(), "302");
   assert.equal(without.body.changes.frontendGoes, true);
   assert.equal((await world.deploy(secondApp)).body.changes.frontendGoes, false, "there was none");
+});
+
+Deno.test("DP13 a server started with --static serves that folder, not a deployed frontend", async () => {
+  await using folder = await TempFolder.with({ "index.html": "<h1>named</h1>" });
+  await using world = await startDeployWorld({ config: { staticDir: folder.path } });
+  const page = async () => await (await fetch(world.server.url)).text();
+  const { status } = await world.deploy({ ...secondApp, "public/index.html": "<h1>deployed</h1>" });
+  assert.deepEqual([status, await page()], [200, "<h1>named</h1>"]);
+  await world.server.restart();
+  assert.equal(await page(), "<h1>named</h1>");
 });
 
 Deno.test("DP8 a server started with a functions folder rejects deploys with the reason", async () => {

@@ -15,7 +15,7 @@ const START_MS = 60_000;
 /** Allowed memory of main besides the bundle, for any size: chunks in transit, and garbage among them. */
 const MORE_MAX = 120 * MiB;
 
-/** A front end of so many files of 16 MiB that cannot be made smaller. */
+/** A frontend of so many files of 16 MiB that cannot be made smaller. */
 async function writeApp(folder: string, files: number): Promise<void> {
   for (const [name, text] of Object.entries(firstApp)) {
     const path = join(folder, name);

@@ -57,7 +57,7 @@ export interface TestBundle {
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
-/** Packs an app; files below `public/` are its front end. */
+/** Packs an app; files below `public/` are its frontend. */
 export async function bundleOf(
   files: Readonly<Record<string, string>>,
   links: Readonly<Record<string, string>> = {},

@@ -17,22 +17,22 @@ const DAY = 86_400_000;
 const retention: Retention = { keepMs: 7 * DAY, bytesMax: 10 ** 12 };
 const PAGE = { filter: {}, limit: 10 };
 
-interface Said {
+interface Reported {
   readonly messages: string[];
   state: LogState | null;
 }
 
 /** A keeper whose clock can be moved. */
-function keeperOf(path: string): { keeper: LogKeeper; printed: Said; clock: { now: number } } {
-  const printed: Said = { messages: [], state: null };
+function keeperOf(path: string): { keeper: LogKeeper; reported: Reported; clock: { now: number } } {
+  const reported: Reported = { messages: [], state: null };
   const clock = { now: START };
-  const say = (message: FromLogWorker) => {
-    if (message.type === "Say") {
-      printed.messages.push(`${message.level}: ${message.message} (${message.reason})`);
+  const send = (message: FromLogWorker) => {
+    if (message.type === "Log") {
+      reported.messages.push(`${message.level}: ${message.message} (${message.reason})`);
     }
-    if (message.type === "State") printed.state = message.state;
+    if (message.type === "State") reported.state = message.state;
   };
-  return { keeper: new LogKeeper({ path, retention, now: () => clock.now, say }), printed, clock };
+  return { keeper: new LogKeeper({ path, retention, now: () => clock.now, send }), reported, clock };
 }
 
 async function inFolder(work: (path: string) => void | Promise<void>): Promise<void> {
@@ -79,11 +79,11 @@ Deno.test("[EL13] any other file is quarantined and a new log started", async ()
   for (const [name, prepare] of Object.entries(files)) {
     await inFolder((path) => {
       prepare(path);
-      const { keeper, printed } = keeperOf(path);
+      const { keeper, reported } = keeperOf(path);
       using _keeper = keeper;
       store(keeper, someRuns(1));
       assert.equal(keeper.page(PAGE)?.runs.length, 1, name);
-      assert.match(printed.messages.join("\n"), /unusable; moved to "logs\.db\.unusable"/, name);
+      assert.match(reported.messages.join("\n"), /unusable; moved to "logs\.db\.unusable"/, name);
       assert.equal(Deno.statSync(`${path}.unusable`).isFile, true);
     });
   }
@@ -91,7 +91,7 @@ Deno.test("[EL13] any other file is quarantined and a new log started", async ()
 
 Deno.test("[EL13] damage found later is quarantined too", () =>
   inFolder((path) => {
-    const { keeper, printed } = keeperOf(path);
+    const { keeper, reported } = keeperOf(path);
     using _keeper = keeper;
     store(keeper, someRuns(2_000));
     keeper[Symbol.dispose]();
@@ -101,12 +101,12 @@ Deno.test("[EL13] damage found later is quarantined too", () =>
     Deno.writeFileSync(path, bytes);
     store(keeper, someRuns(20));
     assert.equal(keeper.page(PAGE)?.runs.length, 10);
-    assert.match(printed.messages.join("\n"), /Execution log unusable/);
+    assert.match(reported.messages.join("\n"), /Execution log unusable/);
   }));
 
 Deno.test("[EL13] a log with a damaged row is quarantined", () =>
   inFolder((path) => {
-    const { keeper, printed } = keeperOf(path);
+    const { keeper, reported } = keeperOf(path);
     using _keeper = keeper;
     store(keeper, someRuns(20));
     {
@@ -114,26 +114,26 @@ Deno.test("[EL13] a log with a damaged row is quarantined", () =>
       log.exec("UPDATE runs SET lines = '[' WHERE id = 20");
     }
     assert.deepEqual(keeper.page(PAGE)?.runs, []);
-    assert.match(printed.messages.join("\n"), /Execution log unusable/);
+    assert.match(reported.messages.join("\n"), /Execution log unusable/);
     assert.equal(quarantinedRuns(path), 20);
   }));
 
 Deno.test("[EL13] if the file of a running server's log is removed, a new one is started", () =>
   inFolder((path) => {
-    const { keeper, printed } = keeperOf(path);
+    const { keeper, reported } = keeperOf(path);
     using _keeper = keeper;
     store(keeper, someRuns(3));
     for (const end of ["", "-wal", "-shm"]) Deno.removeSync(path + end);
     keeper.cleanUp();
-    assert.deepEqual(printed.messages, [], "another server may be moving it");
+    assert.deepEqual(reported.messages, [], "another server may be moving it");
     store(keeper, someRuns(3));
     keeper.cleanUp();
-    assert.deepEqual(printed.messages, ["warn: The execution log was removed; started a new one ()"]);
+    assert.deepEqual(reported.messages, ["warn: The execution log was removed; started a new one ()"]);
     store(keeper, someRuns(3));
     keeper.cleanUp();
     keeper.cleanUp();
-    assert.equal(printed.messages.length, 1);
-    assert.deepEqual([printed.state?.rows, printed.state?.trouble], [3, null]);
+    assert.equal(reported.messages.length, 1);
+    assert.deepEqual([reported.state?.rows, reported.state?.trouble], [3, null]);
     using other = LogStore.open(path, { retention });
     assert.equal(other.rows, 3, "other processes find them");
   }));
@@ -144,13 +144,13 @@ Deno.test("[EL13] if no log can be created, runs are counted and the reason is l
     Deno.writeTextFileSync(path, "no database");
     Deno.mkdirSync(`${path}.unusable`);
     Deno.writeTextFileSync(join(`${path}.unusable`, "kept"), "");
-    const { keeper, printed } = keeperOf(path);
+    const { keeper, reported } = keeperOf(path);
     using _keeper = keeper;
     for (let i = 0; i < 5; i++) store(keeper, someRuns(1));
     assert.equal(keeper.page(PAGE), null);
-    assert.equal(printed.messages.length, 1);
-    assert.deepEqual([printed.state?.lost, printed.state?.rows], [5, 0]);
-    assert.match(printed.state?.trouble ?? "", /cannot create a new one/);
+    assert.equal(reported.messages.length, 1);
+    assert.deepEqual([reported.state?.lost, reported.state?.rows], [5, 0]);
+    assert.match(reported.state?.trouble ?? "", /cannot create a new one/);
   }));
 
 Deno.test("[EL13] a log that cannot be opened at present is kept and used later", async () => {
@@ -173,11 +173,11 @@ Deno.test("[EL13] a log that cannot be opened at present is kept and used later"
     await inFolder((path) => {
       LogStore.open(path, { retention })[Symbol.dispose]();
       const end = begin(path);
-      const { keeper, printed, clock } = keeperOf(path);
+      const { keeper, reported, clock } = keeperOf(path);
       using _keeper = keeper;
       store(keeper, someRuns(2));
-      assert.deepEqual([printed.state?.lost, printed.messages.length], [2, 1], name);
-      assert.match(printed.state?.trouble ?? "", /unable to open database file/, name);
+      assert.deepEqual([reported.state?.lost, reported.messages.length], [2, 1], name);
+      assert.match(reported.state?.trouble ?? "", /unable to open database file/, name);
       end();
       clock.now += 60_000;
       store(keeper, someRuns(3));
@@ -202,9 +202,9 @@ Deno.test("[EL3] the log of the previous format is converted", () =>
   inFolder((path) => {
     const archive = Deno.readFileSync(new URL("support/format_2.db.gz", import.meta.url));
     Deno.writeFileSync(path, gunzipSync(archive));
-    const { keeper, printed, clock } = keeperOf(path);
+    const { keeper, reported, clock } = keeperOf(path);
     using _keeper = keeper;
-    assert.deepEqual(printed.messages, [
+    assert.deepEqual(reported.messages, [
       'info: Execution log converted to a new format; the old file is "logs.db.unusable" (copied the 206 newest runs)',
     ]);
     // As when the file was made.
@@ -250,13 +250,13 @@ Deno.test("[EL13] a damaged log of the previous format is quarantined", () =>
     const bytes = gunzipSync(Deno.readFileSync(new URL("support/format_2.db.gz", import.meta.url)));
     bytes.fill(0xff, 8_192);
     Deno.writeFileSync(path, bytes);
-    const { keeper, printed } = keeperOf(path);
+    const { keeper, reported } = keeperOf(path);
     using _keeper = keeper;
     store(keeper, someRuns(1));
     keeper.cleanUp();
-    assert.equal(printed.messages.length, 1);
-    assert.match(printed.messages[0] ?? "", /cannot be converted|unusable/);
-    assert.deepEqual([printed.state?.lost, printed.state?.trouble], [0, null]);
+    assert.equal(reported.messages.length, 1);
+    assert.match(reported.messages[0] ?? "", /cannot be converted|unusable/);
+    assert.deepEqual([reported.state?.lost, reported.state?.trouble], [0, null]);
   }));
 
 Deno.test("[EL13] the log of another version is quarantined with its newest runs", () =>
@@ -266,38 +266,38 @@ Deno.test("[EL13] the log of another version is quarantined with its newest runs
       using _open = otherLog(`${path}.killed`);
       for (const end of ["", "-wal"]) Deno.copyFileSync(`${path}.killed${end}`, path + end);
     }
-    const { keeper, printed } = keeperOf(path);
+    const { keeper, reported } = keeperOf(path);
     using _keeper = keeper;
-    assert.equal(printed.messages.length, 1);
+    assert.equal(reported.messages.length, 1);
     assert.equal(quarantinedRuns(path), 3);
   }));
 
 Deno.test("[EL13] the log of another version is quarantined once its server has released it", () =>
   inFolder((path) => {
     const old = otherLog(path);
-    const { keeper, printed, clock } = keeperOf(path);
+    const { keeper, reported, clock } = keeperOf(path);
     using _keeper = keeper;
-    assert.match(printed.state?.trouble ?? "", /another version .* still using it/);
+    assert.match(reported.state?.trouble ?? "", /another version .* still using it/);
     old.add(someRuns(3));
     store(keeper, someRuns(1));
-    assert.equal(printed.state?.lost, 1);
+    assert.equal(reported.state?.lost, 1);
     old[Symbol.dispose]();
     clock.now += 1_000;
     store(keeper, someRuns(1));
     keeper.cleanUp();
-    assert.deepEqual([printed.state?.lost, printed.state?.rows, printed.state?.trouble], [1, 1, null]);
+    assert.deepEqual([reported.state?.lost, reported.state?.rows, reported.state?.trouble], [1, 1, null]);
     assert.equal(quarantinedRuns(path), 6);
   }));
 
 Deno.test("[EL13] waiting for a server to release the log of another version is bounded", () =>
   inFolder((path) => {
     const old = otherLog(path);
-    const { keeper, printed, clock } = keeperOf(path);
+    const { keeper, reported, clock } = keeperOf(path);
     using _keeper = keeper;
     clock.now += 61_000;
     store(keeper, someRuns(1));
     keeper.cleanUp();
-    assert.deepEqual([printed.state?.rows, printed.state?.lost, printed.state?.trouble], [1, 0, null]);
+    assert.deepEqual([reported.state?.rows, reported.state?.lost, reported.state?.trouble], [1, 0, null]);
     old.add(someRuns(4));
     old[Symbol.dispose]();
     assert.equal(quarantinedRuns(path), 7);
@@ -305,12 +305,12 @@ Deno.test("[EL13] waiting for a server to release the log of another version is 
 
 Deno.test("[EL16] a full page of deletions asks for another one", () =>
   inFolder((path) => {
-    const { keeper, printed, clock } = keeperOf(path);
+    const { keeper, reported, clock } = keeperOf(path);
     using _keeper = keeper;
     store(keeper, someRuns(logLimits.deletedRunsMax + 1));
     clock.now += retention.keepMs + 1_000;
     assert.deepEqual([keeper.cleanUp(), keeper.cleanUp(), keeper.cleanUp()], [true, true, false]);
-    assert.equal(printed.state?.rows, 0);
+    assert.equal(reported.state?.rows, 0);
   }));
 
 Deno.test("[EL19] a follower of the log file sees each run once", () =>

@@ -43,3 +43,16 @@ Deno.test("[EL13] a failed worker is replaced, and the server continues", async 
   while (!worker.running) await new Promise((resolve) => setTimeout(resolve, 50));
   assert.deepEqual(await worker.ask("loadFigures", 0), []);
 });
+
+Deno.test("[EL15] searches that wait for the worker share the search timeout", async () => {
+  await using temp = new TempFolder();
+  await using worker = workerIn(temp.path);
+  worker.begin();
+  assert.equal(worker.searchShare, 1);
+  const first = worker.ask("loadFigures", 0);
+  assert.equal(worker.searchShare, 1 / 2);
+  const others = Array.from({ length: 12 }, () => worker.ask("loadFigures", 0));
+  assert.equal(worker.searchShare, logLimits.searchShareMin);
+  await Promise.all([first, ...others]);
+  assert.equal(worker.searchShare, 1);
+});

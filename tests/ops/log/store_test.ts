@@ -144,13 +144,13 @@ Deno.test("[EL16] old runs are deleted, and newer ones stay", () =>
 
 Deno.test("[EL16] text of deleted runs is not found in newer ones", () =>
   withStore((store) => {
-    const logged = (hour: number, line: string): RunRecord => {
+    const runWithLine = (hour: number, line: string): RunRecord => {
       const run = [...someRun(seeded(1), START + hour * HOUR)] as unknown[];
       run[15] = [line];
       return run as unknown as RunRecord;
     };
-    store.add(Array.from({ length: 500 }, (_, i) => logged(0, `[INFO] old ${i} shared`)));
-    store.add(Array.from({ length: 500 }, (_, i) => logged(48, `[INFO] new ${i} shared`)));
+    store.add(Array.from({ length: 500 }, (_, i) => runWithLine(0, `[INFO] old ${i} shared`)));
+    store.add(Array.from({ length: 500 }, (_, i) => runWithLine(48, `[INFO] new ${i} shared`)));
     while (store.trim(START + 48 * HOUR));
     assert.deepEqual(pages(store, { text: "old 3" }), []);
     assert.equal(pages(store, { text: "new 3" }).length, 111);

@@ -12,7 +12,7 @@ const decoder = new TextDecoder();
 
 /** IDs reported to a tail, and the number of further matches. */
 function reportedTo(tail: number, message: TailedMessage | null) {
-  const share = message?.shares.find((share) => share.tail === tail);
+  const share = message?.batches.find((share) => share.tail === tail);
   const ids = (share?.events ?? []).map((position) =>
     Number(/^id: (\d+)\n/.exec(decoder.decode(message?.events[position]))?.[1])
   );
@@ -50,7 +50,7 @@ Deno.test("[LS7] tails with the same matches share events, even with different f
   for (let tail = 0; tail < 200; tail++) tails.set(tail, { from: tail });
   tails.set(200, { functions: ["notes:remove"] });
   const message = tails.pick([run, run], FIRST_ID);
-  assert.deepEqual([message?.events.length, message?.shares.length], [2, 200]);
+  assert.deepEqual([message?.events.length, message?.batches.length], [2, 200]);
   for (let tail = 0; tail < 200; tail++) tails.delete(tail);
   assert.equal(tails.pick([run], FIRST_ID), null, "the remaining tail matches neither");
 });

@@ -67,7 +67,7 @@ Deno.test("[PT1] [PT2] [PT6] restore --from lists a replica, reports its plan, a
     [[...from(rig.replica), "archive.tar.zst"], 2, /cannot be combined/],
     [from(join(rig.folder, "nowhere")), 1, /does not exist/],
     [from(empty), 1, /is empty: there is no replica/],
-    [from(elsewhere), 1, /is no replica: it holds other things, such as "of another product"/],
+    [from(elsewhere), 1, /is no replica: it contains other objects, such as "of another product"/],
     [from(newer), 1, /A newer version of the server wrote the replica/],
     [from("/proc/1/root"), 1, /Cannot|does not exist/],
     [from("mysql://app:hidden@db/app"), 2, /--from: expected a folder, s3:\/\/ or postgres:\/\//],

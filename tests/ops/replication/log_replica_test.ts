@@ -104,7 +104,7 @@ Deno.test("[PG24] a log that is written to is listed up to where it ended, in se
   assert.equal(log.rowsGiven, 23, "nothing is fetched that is thrown away");
 });
 
-Deno.test("[PG24] of a log that is trimmed while it is read that is said, and not that it is damaged", async () => {
+Deno.test("[PG24] the trimming of a log during a restore is reported as such, not as damage", async () => {
   const { log } = madeLog({ count: 23, snapshotAt: 12 });
   await using replica = new LogReplica(log);
   const generations = await listGenerations(replica);
@@ -112,7 +112,7 @@ Deno.test("[PG24] of a log that is trimmed while it is read that is said, and no
     assert.ok(error instanceof ReplicaError, String(error));
     assert.equal(error.fault, "asked");
     assert.ok(
-      error.message.startsWith(`${what}: while "a log" was read its servers have made another`),
+      error.message.startsWith(`${what}: while "a log" was read, its servers made another`),
       error.message,
     );
     assert.match(error.message, /Try again/);
@@ -120,12 +120,12 @@ Deno.test("[PG24] of a log that is trimmed while it is read that is said, and no
   };
   log.onRead = () => void (log.reads === 2 && log.trim(12));
   log.reads = 0;
-  await assert.rejects(listGenerations(replica), trimmed("Row 6 is not in the log any more"));
+  await assert.rejects(listGenerations(replica), trimmed("Row 6 is no longer in the log"));
   const [first] = generations[0]?.segments ?? [];
   assert.ok(first !== undefined);
   await assert.rejects(
     Array.fromAsync(rowsOf(replica, [first])),
-    trimmed("Row 1 is not in the log any more"),
+    trimmed("Row 1 is no longer in the log"),
   );
   // Kept rows are listed as before.
   const [{ ranges } = assert.fail()] = await listGenerations(replica);
@@ -178,7 +178,7 @@ Deno.test("[PG24] rows removed while the snapshot is fetched were fetched before
   await assert.rejects(stage(late), (error) => {
     assert.ok(error instanceof ReplicaError, String(error));
     assert.ok(
-      error.message.startsWith(`The snapshot of ts ${ts} is not kept any more: while`),
+      error.message.startsWith(`The snapshot of ts ${ts} no longer exists: while`),
       error.message,
     );
     return true;

@@ -181,7 +181,7 @@ Deno.test("[RP7] [RP8] a journal beyond its bound is dropped: commits continue, 
     const generation = await shipped();
     return generation !== null && generation !== first ? generation : null;
   }, { what: "another generation is shipped" });
-  assert.ok(server.logged.includes("warn Replication goes to a generation"));
+  assert.ok(server.logged.includes("warn Replication started a generation"));
   const metrics = await (await fetch(`${server.url}/metrics`)).text();
   assert.match(metrics, /^syncline_replication_overflows_total 1$/m);
   const { generations } = await status();

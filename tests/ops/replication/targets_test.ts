@@ -215,13 +215,13 @@ Deno.test("[RP3] [RP7] requests to a bucket that throttles are retried after gro
     fault: "refused",
   });
   // The service may say when, within reason.
-  for (const [logged, least, most] of [[7, 5_000, 7_000], [3_600, 20_000, 20_000]] as const) {
+  for (const [retryAfter, least, most] of [[7, 5_000, 7_000], [3_600, 20_000, 20_000]] as const) {
     await refusedWith(() => {
       const refusal = service.refusal("SlowDown", 503);
-      refusal.headers.set("Retry-After", String(logged));
+      refusal.headers.set("Retry-After", String(retryAfter));
       return refusal;
     });
-    assert.ok(pauses.every((ms) => ms >= least && ms <= most), `${logged} s: ${pauses}`);
+    assert.ok(pauses.every((ms) => ms >= least && ms <= most), `${retryAfter} s: ${pauses}`);
   }
 });
 
@@ -305,11 +305,13 @@ Deno.test("[RP5] what tries of a folder and a bucket have left there goes when i
     { kind: "folder", path: folder.at("replica") },
     { kind: "bucket", bucket: service.location("app/") },
   ] as const;
-  const { probeKeptMs: triedKeptMs, probesRemovedMax: triesRemovedMax } = replicationLimits;
+  const { probeKeptMs, probesRemovedMax } = replicationLimits;
   const now = Date.UTC(2030, 0, 1);
-  const newer = probeFile(now - triedKeptMs + 1, "newer");
+  const newer = probeFile(now - probeKeptMs + 1, "newer");
   // The last one as names were before.
-  const old = Array.from({ length: triesRemovedMax }, (_, n) => probeFile(n, "old")).concat("tried/0123abcd");
+  const old = Array.from({ length: probesRemovedMax }, (_, n) => probeFile(n, "old")).concat(
+    "tried/0123abcd",
+  );
   for (const place of places) {
     await using target = await openTarget(place, { make: true });
     for (const name of [...old, newer]) await target.put(name, bytes("tried"));

@@ -1,6 +1,6 @@
 /**
  * The isolates of one server of the simulated cluster: the real engine on a file of its own, which as the leader commits a group
- * when its row is appended, and as a follower applies rows. Steps are taken when the simulation says so.
+ * when its row is appended, and as a follower applies rows. The simulation runs its steps.
  */
 import {
   type CommitEntry,
@@ -66,7 +66,7 @@ export class ClusterHost extends ReadingHost {
   readonly #lost: Waiting[] = [];
   #ts: number;
   #closed = false;
-  /** Whether the writer dies when its next row is kept, before it has committed. */
+  /** Whether the writer dies when its next row is appended, before it commits. */
   diesWhenAppended = false;
 
   constructor(options: ClusterHostOptions) {
@@ -166,7 +166,7 @@ export class ClusterHost extends ReadingHost {
     }
     this.#ts = answered.reached.ts;
     this.tellFollowed(new AppliedGroup(rows, JSON.parse(JSON.stringify(answered))));
-    this.#answers.heard(this.#ts);
+    this.#answers.published(this.#ts);
   }
 
   #appended(
@@ -209,6 +209,6 @@ export class ClusterHost extends ReadingHost {
   #report(entries: readonly CommitEntry[], ts: number): void {
     this.#ts = ts;
     this.tellCommits(entries);
-    this.#answers.heard(ts);
+    this.#answers.published(ts);
   }
 }

@@ -60,7 +60,7 @@ const weights = {
   time: 8,
   /** Longer than a lease. */
   longTime: 1.5,
-  /** Of the database, with whose clock leases end. */
+  /** Jumps of the clock of the database, by which leases expire. */
   clockJumps: 0.3,
   rest: 0.2,
 } as const;
@@ -79,7 +79,7 @@ export interface ClusterReport extends SimulationReport {
   /** Rows that were in the log although their commit was not reported when it was asked for. */
   readonly foundLater: number;
   /** Mutations that were rejected, or whose outcome was unknown then. */
-  readonly notTold: number;
+  readonly unreported: number;
   /** Rows of a leader whose time was over, which were refused. */
   readonly fenced: number;
   /** Jumps of the database's clock while a server had the lease. */
@@ -179,11 +179,11 @@ class ClusterSimulation implements Disposable {
   report(steps: number): ClusterReport {
     const transitions = this.#clients.reduce((sum, client) => sum + client.transitions, 0);
     const commits = this.#oracle.ts;
-    const notTold = this.#uncertain.size;
+    const unreported = this.#uncertain.size;
     const { fenced, jumps } = this.#log;
     return {
       ...{ steps, commits, transitions, takeovers: this.#takeovers },
-      ...{ foundLater: this.#foundLater, notTold, fenced, jumps },
+      ...{ foundLater: this.#foundLater, unreported, fenced, jumps },
     };
   }
 

@@ -147,7 +147,7 @@ interface Asked {
   readonly statement: Statement;
   readonly values: readonly unknown[];
   readonly answer: PromiseWithResolvers<readonly Row[]>;
-  /** Set when the database has done it: says so. */
+  /** Delivers the answer. Set when the database has executed the statement. */
   report: (() => void) | null;
 }
 
@@ -173,7 +173,7 @@ export class SimConnection {
     return this.#asked.length > 0;
   }
 
-  /** The database does what was asked next; nobody hears of it yet. */
+  /** The database executes the next statement. Its answer is delivered later. */
   execute(): void {
     const next = this.#asked.find(({ report }) => report === null);
     if (next === undefined) return;

@@ -34,7 +34,7 @@ export class EngineHost extends ReadingHost {
   readonly #options: EngineHostOptions;
   readonly #writer: WriterDatabase;
   readonly #queued: PendingMutation[] = [];
-  #untold: CommittedGroup | null = null;
+  #unreported: CommittedGroup | null = null;
   #ts = 0;
 
   constructor(options: EngineHostOptions) {
@@ -64,12 +64,12 @@ export class EngineHost extends ReadingHost {
 
   /** Whether any step can be taken. */
   get busy(): boolean {
-    return this.#queued.length > 0 || this.#untold !== null || this.reading;
+    return this.#queued.length > 0 || this.#unreported !== null || this.reading;
   }
 
-  /** Commits a group of waiting mutations; main hears of it now, or later as after the writer's death. */
+  /** Commits a group of waiting mutations, and reports it to main now or later, as after the writer's death. */
   commit({ count, report }: { readonly count: number; readonly report: boolean }): void {
-    if (this.#untold !== null) return this.report();
+    if (this.#unreported !== null) return this.report();
     const group = this.#queued.splice(0, count);
     if (group.length === 0) return;
     this.#writer.openGroup();
@@ -79,23 +79,23 @@ export class EngineHost extends ReadingHost {
     for (const { mutation: { call }, answer } of answered) {
       compareAnswer(this.#options.oracle, { call, answer });
     }
-    this.#untold = { entries, answered };
+    this.#unreported = { entries, answered };
     if (report) this.report();
   }
 
   /** The writer dies inside a group: nothing of it has happened, its calls run again later. */
   dieBeforeCommit(count: number): void {
-    if (this.#untold !== null || this.#queued.length === 0) return;
+    if (this.#unreported !== null || this.#queued.length === 0) return;
     this.#writer.openGroup();
     for (const { call } of this.#queued.slice(0, count)) this.#run(call, []);
     this.#writer.rollbackGroup();
   }
 
-  /** Main hears of a committed group. */
+  /** Reports a committed group to main. */
   report(): void {
-    const group = this.#untold;
+    const group = this.#unreported;
     if (group === null) return;
-    this.#untold = null;
+    this.#unreported = null;
     this.#ts = this.#writer.ts;
     this.tellCommits(group.entries);
     for (const { mutation, answer } of group.answered) mutation.resolve(answer);

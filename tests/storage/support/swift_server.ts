@@ -3,6 +3,7 @@
  * swift-container, swift-object and memcached.
  */
 import { join } from "node:path";
+import { freePort } from "../../support/ports.ts";
 import { until } from "../../support/waiting.ts";
 
 const START_MS = 40_000;
@@ -18,7 +19,6 @@ for name, port in zip(sys.argv[1::2], sys.argv[2::2]):
     builder.rebalance()
     builder.get_ring().save(f"{name}.ring.gz")
 `;
-import { freePort } from "../../support/ports.ts";
 const decoder = new TextDecoder();
 
 /** Configuration shared by the back ends; `%` are their name and port. */

@@ -7,7 +7,7 @@ import { useQuery } from "syncline/react";
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
 import { api, type Where } from "../../server/api.ts";
 import { propertiesOf } from "../../server/json_schema.ts";
-import { count, count as countText } from "../../ui/format.tsx";
+import { count as countText } from "../../ui/format.tsx";
 import { Empty, Loading } from "../../ui/view.tsx";
 import { isWhole } from "./filter_bar.tsx";
 import { GridRow, type GridRowShared, type Row } from "./grid_row.tsx";
@@ -33,12 +33,12 @@ const PendingRows = memo(function PendingRows({ first, last, shift }: PendingRow
       aria-hidden="true"
       style={{ transform: `translateY(${(first + at) * ROW_PX - shift}px)` }}
     >
-      {count(first + at + 1)}
+      {countText(first + at + 1)}
     </div>
   ));
 });
 
-export interface GridPageProps {
+interface GridPageProps {
   readonly where: Where;
   readonly placed: PositionedSpan;
   /** Positions of the rows to render. */

@@ -11,7 +11,7 @@ import { Migrations } from "./migrations.tsx";
 import { Variables } from "./variables.tsx";
 
 /** Deploy keys: created, shown once, revoked. A deploy key grants access to deploys only. */
-export function DeployKeys() {
+function DeployKeys() {
   const keys = useQuery(api.deployKeys.list);
   const administrators = useQuery(api.administrators.list) ?? [];
   const emails = new Map<string, string>(administrators.map(({ adminId, email }) => [adminId, email]));

@@ -14,7 +14,7 @@ import { attempt } from "../../ui/toasts.tsx";
 import { Card, Loading, Table } from "../../ui/view.tsx";
 import { FunctionPerformance } from "./performance.tsx";
 
-export interface IdentityClient {
+interface IdentityClient {
   readonly client: SynclineClient;
   readonly end: () => Promise<void>;
 }

@@ -13,7 +13,7 @@ import { type LoggedRun, OUTCOME_LABELS, useLogs } from "./use_logs.ts";
 const REQUEST_RUNS_MAX = 100;
 
 /** Details of one run: log lines, error, and the other runs of its request. */
-export function RunSheet({ run, onClose, onOpen, hrefOf }: {
+function RunSheet({ run, onClose, onOpen, hrefOf }: {
   readonly run: LoggedRun;
   readonly onOpen: (run: LoggedRun) => void;
   readonly onClose: () => void;

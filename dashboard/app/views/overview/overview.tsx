@@ -16,7 +16,7 @@ const MINUTE_MS = 60_000;
 const MINUTES = 60;
 
 /** Charts of the last hour that highlight the same minute together. */
-export function LastHour({ stats }: { readonly stats: Stats }) {
+function LastHour({ stats }: { readonly stats: Stats }) {
   const [highlighted, setHighlighted] = useState<number | null>(null);
   const charts = useMemo(() => chartsOf(stats), [stats]);
   return (

@@ -20,14 +20,14 @@ const KINDS: Readonly<Record<string, MailKind>> = {
 };
 
 /** The mail whose template a setting holds, or `null`. */
-export const mailOf = (setting: string): MailKind | null => KINDS[setting] ?? null;
+const mailOf = (setting: string): MailKind | null => KINDS[setting] ?? null;
 
 interface Mail {
   readonly subject: string;
   readonly text: string;
 }
 
-export function PreviewMail({ kind, text, onClose }: {
+function PreviewMail({ kind, text, onClose }: {
   readonly kind: MailKind;
   /** Unsaved template; the active one if undefined. */
   readonly text: string | undefined;
@@ -57,7 +57,7 @@ export function PreviewMail({ kind, text, onClose }: {
   );
 }
 
-export function TestMail({ onClose }: { readonly onClose: () => void }) {
+function TestMail({ onClose }: { readonly onClose: () => void }) {
   const send = useAction(api.settings.testMail);
   const me = useQuery(api.administrators.me);
   const [error, setError] = useState<string | null>(null);

@@ -149,7 +149,7 @@ function Changes(
         <p className="field-error" role="alert">Stored documents do not match the schema of that version.</p>
       )}
       <Differences difference={functions} />
-      {frontendGoes && <p>That version has no front end. The current one will be removed.</p>}
+      {frontendGoes && <p>That version has no frontend. The current one will be removed.</p>}
       {schema.createdIndexes.length + schema.droppedIndexes.length > 0 && (
         <p>
           Indexes: {[

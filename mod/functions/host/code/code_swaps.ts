@@ -4,7 +4,7 @@ import type { Version } from "../../versions/version_store.ts";
 import type { AppCheck, CheckBounds } from "../../wire/messages.ts";
 import type { CommitPublisher } from "../commit_publisher.ts";
 import type { HostCode } from "../host_parts.ts";
-import type { Companions, ServedApp } from "../leader_port.ts";
+import type { PeerReaders, ServedApp } from "../leader_port.ts";
 import type { IsolateStarter } from "../process/isolate.ts";
 import type { ReaderPool } from "../readers/reader_pool.ts";
 import type { Runners } from "../runners/runners.ts";
@@ -36,17 +36,17 @@ export interface CodeSwapsParts {
 
 export class CodeSwaps {
   readonly #parts: CodeSwapsParts;
-  /** Settles with the last swap. */
-  #turn: Promise<unknown> = Promise.resolve();
-  #companions: Companions | null = null;
+  /** Settles with the newest swap. */
+  #last: Promise<unknown> = Promise.resolve();
+  #peers: PeerReaders | null = null;
 
   constructor(parts: CodeSwapsParts) {
     this.#parts = parts;
   }
 
-  /** Adds other processes that read this database. */
-  accompany(companions: Companions): void {
-    this.#companions = companions;
+  /** Sets the other processes that read this database. */
+  setPeers(peers: PeerReaders): void {
+    this.#peers = peers;
   }
 
   /** Loads the author's current code. If it is broken or cannot be stored, the old code stays in service. */
@@ -115,8 +115,8 @@ export class CodeSwaps {
   }
 
   async oneByOne<Result>(work: () => Promise<Result>): Promise<Result> {
-    const result = this.#turn.then(work);
-    this.#turn = result.catch(() => {});
+    const result = this.#last.then(work);
+    this.#last = result.catch(() => {});
     return await result;
   }
 
@@ -135,36 +135,42 @@ export class CodeSwaps {
   ): Promise<ReplaceResult> {
     const { starter, writer, readers, runners, served, commits } = this.#parts;
     let held = false;
+    let result: ReplaceResult | null = null;
     let refusal: { readonly error: unknown } | null = null;
     // The current code is served in the meantime.
     using _prepared = version === null ? null : await starter.prepare?.(version) ?? null;
-    const result = await writer.replace(
-      async (ready) => {
-        // From now on lost isolates are replaced with the new code.
-        if (version !== null) starter.use?.(version);
-        served.declare(ready);
-        await swapped?.();
-        await readers.replace();
-        runners.replace();
-        if (version !== null) served.exchange(version);
-      },
-      {
-        before: async () => {
-          // Before the readers are paused, because it may run queries.
-          await confirm?.().catch((error) => refusal = { error });
-          if (refusal !== null) return;
-          held = true;
-          await Promise.all([readers.hold(), this.#companions?.hold()]);
+    try {
+      result = await writer.replace(
+        async (ready) => {
+          // From now on lost isolates are replaced with the new code.
+          if (version !== null) starter.use?.(version);
+          served.declare(ready);
+          await swapped?.();
+          await readers.replace();
+          runners.replace();
+          if (version !== null) served.exchange(version);
         },
-        start: async () =>
-          refusal === null
-            ? await starter.start("writer", version ?? undefined)
-            : { ok: false, broken: false, message: "The load was refused" },
-      },
-    );
-    // Otherwise they may be paused because the database is handed over.
-    if (held) readers.release();
-    if (held) this.#companions?.release(result.ok && version !== null ? served.app : null);
+        {
+          before: async () => {
+            // Before the readers are paused, because it may run queries.
+            await confirm?.().catch((error) => refusal = { error });
+            if (refusal !== null) return;
+            held = true;
+            await Promise.all([readers.hold(), this.#peers?.hold()]);
+          },
+          start: async () =>
+            refusal === null
+              ? await starter.start("writer", version ?? undefined)
+              : { ok: false, broken: false, message: "The load was refused" },
+        },
+      );
+    } finally {
+      // Otherwise they may be paused because the database is handed over.
+      if (held) {
+        readers.release();
+        this.#peers?.release(result?.ok === true && version !== null ? served.app : null);
+      }
+    }
     if (refusal !== null) throw (refusal as { readonly error: unknown }).error;
     if (!result.ok) return result;
     commits.reloaded();

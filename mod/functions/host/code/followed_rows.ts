@@ -36,28 +36,32 @@ export class FollowedRows {
       }
       if (plain.length > 0) await writer.apply(plain);
       plain = [];
-      const bring = this.#bringsOther(row);
-      await swaps.oneByOne(() => bring === null ? this.#applyCatalog(row) : this.#applyVersion(row, bring));
+      const fetchNamed = this.#fetchOf(row);
+      await swaps.oneByOne(() =>
+        fetchNamed === null ? this.#applyCatalog(row) : this.#applyVersion(row, fetchNamed)
+      );
     }
     return plain.length > 0 ? await writer.apply(plain) : writer.reached;
   }
 
   /** Fetches the version named by a row, if it is not the served one. */
-  #bringsOther(row: JournalRow): (() => Promise<Version>) | null {
+  #fetchOf(row: JournalRow): (() => Promise<Version>) | null {
     const { code, served } = this.#parts;
-    const bring = code?.fetchVersion;
-    const named = bring === undefined ? undefined : versionInRow(row);
+    const fetchVersion = code?.fetchVersion;
+    const named = fetchVersion === undefined ? undefined : versionInRow(row);
     const { version } = served;
-    if (bring === undefined || named === undefined || named === (version?.deployed ? version.hash : null)) {
+    if (
+      fetchVersion === undefined || named === undefined || named === (version?.deployed ? version.hash : null)
+    ) {
       return null;
     }
-    return () => bring(named, served.versions);
+    return () => fetchVersion(named, served.versions);
   }
 
   /** Applies a row that switches the version, unless it cannot be loaded. Afterwards queries wait until it is loaded. */
-  async #applyVersion(row: JournalRow, bring: () => Promise<Version>): Promise<void> {
+  async #applyVersion(row: JournalRow, fetchNamed: () => Promise<Version>): Promise<void> {
     const { starter, writer, readers, runners, served, commits, swaps } = this.#parts;
-    const version = await bring();
+    const version = await fetchNamed();
     using _prepared = await starter.prepare?.(version) ?? null;
     await readers.hold();
     // Published once it can be read with its code. Until then, reads belong to the ts before.

@@ -261,7 +261,7 @@ export class IsolateProcess implements Isolate {
         switch (message.type) {
           case "Loaded": {
             const onLoaded = this.#onLoaded;
-            if (onLoaded === null) throw new TypeError("Loaded came twice or out of turn");
+            if (onLoaded === null) throw new TypeError("Loaded came twice or was not expected");
             this.#onLoaded = null;
             onLoaded();
             break;
@@ -299,7 +299,7 @@ export class IsolateProcess implements Isolate {
   async #beginWith(rows: CommitAppender, onAnswer: (result: StartResult) => void): Promise<void> {
     const { reached } = this.ready;
     const refused = reached === undefined
-      ? { message: "It does not say where its history stands" }
+      ? { message: "The writer did not report its history position" }
       : await rows.begins(reached);
     onAnswer(
       refused === null ? { ok: true, isolate: this } : { ok: false, broken: false, message: refused.message },

@@ -39,10 +39,10 @@ export class MemoryWatch implements Disposable {
   }
 
   #later(): Timer {
-    return this.#options.clock.after(isolateLimits.memoryPollMs, () => this.#look());
+    return this.#options.clock.after(isolateLimits.memoryPollMs, () => this.#poll());
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     const isolates = [...this.#options.isolates()];
     // A failed check is repeated with the next one.
     const sizes = await this.#options.read(isolates.map(({ pid }) => pid)).catch(() => null);

@@ -19,14 +19,14 @@ export interface WaitingIsolate {
   readonly loaded: Promise<unknown>;
   /** Its answer to Boot. If it settles before the isolate is used, the isolate is of no use. */
   readonly started: Promise<StartResult>;
-  fits(version: Version): boolean;
+  canLoad(version: Version): boolean;
   /** Reserves it for this version. Returns `false` if that is not possible. */
   keepFor(version: Version): Promise<boolean>;
   isFor(version: Version): boolean;
   /** Loads that version, as far as possible before the database is migrated. */
   open(): void;
   /** Lets it continue to its answer. */
-  goOn(): void;
+  proceed(): void;
   /** Ends it. */
   kill(): void;
 }
@@ -44,7 +44,7 @@ export class PrestartedIsolates {
 
   find(role: IsolateRole, version: Version): WaitingIsolate | null {
     const isolate = this.#byRole.get(role);
-    return isolate?.fits(version) === true ? isolate : null;
+    return isolate?.canLoad(version) === true ? isolate : null;
   }
 
   take(role: IsolateRole, version: Version): WaitingIsolate | null {
@@ -111,7 +111,7 @@ export function startWaiting({ version, place, launch, put, onGone }: WaitingOpt
     connected: Promise.race([connected.promise, started]),
     loaded: Promise.race([loaded.promise, started]),
     started,
-    fits: (other) => loads === null ? sameOutside(version, other) : loads === other,
+    canLoad: (other) => loads === null ? sameOutside(version, other) : loads === other,
     isFor: (other) => loads === other,
     async keepFor(other) {
       if (loads === null && place !== null) there = put(other, place);
@@ -119,7 +119,7 @@ export function startWaiting({ version, place, launch, put, onGone }: WaitingOpt
       return await Promise.resolve(there).then(() => true, () => false);
     },
     open: () => opened.resolve(),
-    goOn: () => fitted.resolve(),
+    proceed: () => fitted.resolve(),
     kill() {
       killed = true;
       process?.kill();

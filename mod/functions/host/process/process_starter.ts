@@ -59,7 +59,7 @@ export interface ProcessStarterOptions {
 
 /** Starts isolates. Disposal ends all of them and removes their files. */
 export class ProcessStarter implements IsolateStarter, AsyncDisposable {
-  readonly census = new IsolateStats();
+  readonly isolateStats = new IsolateStats();
   readonly #options: ProcessStarterOptions;
   /** A folder with access for this user only: processes that can reach its sockets are trusted. */
   readonly #runDir: string;
@@ -130,7 +130,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     const waiting = this.#waiting.take(role, version);
     if (waiting === null) return await this.#start(role, { version });
     waiting.open();
-    waiting.goOn();
+    waiting.proceed();
     return await waiting.started;
   }
 
@@ -250,11 +250,11 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
       resources = { listener };
       this.#running.add(process);
       onProcess(process);
-      this.census.started(process.pid, role);
+      this.isolateStats.started(process.pid, role);
       process.ended.then(({ cause }) => {
         this.#running.delete(process);
         held[Symbol.dispose]();
-        this.census.ended(process.pid, cause);
+        this.isolateStats.ended(process.pid, cause);
       });
       const waits = this.#waits(role);
       return await process.boot(listener, { boot, gate, role, waits, ...(check && { check }) });

@@ -27,11 +27,11 @@ export class ReadBarrier {
   arrived(ts: number, deliver: () => void): void {
     if (ts <= this.#ts || this.#closed) return deliver();
     this.#waiting.push({ ts, since: this.#clock.now(), deliver });
-    this.#timer ??= this.#clock.after(WAIT_MS_MAX, () => this.#giveUp());
+    this.#timer ??= this.#clock.after(WAIT_MS_MAX, () => this.#releaseOld());
   }
 
   /** Records that commits up to `ts` were published. */
-  heard(ts: number): void {
+  published(ts: number): void {
     this.#ts = ts;
     if (this.#waiting.length > 0) this.#deliver((waiting) => waiting.ts <= ts);
   }
@@ -42,13 +42,13 @@ export class ReadBarrier {
     this.#deliver(() => true);
   }
 
-  #giveUp(): void {
+  #releaseOld(): void {
     this.#timer = null;
     const before = this.#clock.now() - WAIT_MS_MAX;
     this.#deliver(({ since }) => since <= before);
     const [oldest] = this.#waiting;
     if (oldest !== undefined) {
-      this.#timer = this.#clock.after(oldest.since - before, () => this.#giveUp());
+      this.#timer = this.#clock.after(oldest.since - before, () => this.#releaseOld());
     }
   }
 

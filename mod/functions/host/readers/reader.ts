@@ -8,7 +8,7 @@ import { CallWatch } from "../call_watch.ts";
 import type { Clock } from "../../../kit/clock.ts";
 import type { Death, Isolate, IsolateFrame } from "../process/isolate.ts";
 import { endedIsolate, fromWire, runUse, tookTooLong } from "../outcomes.ts";
-import type { Holder, SnapshotCoordination } from "./snapshot_coordination.ts";
+import type { SnapshotCoordination, SnapshotHolder } from "./snapshot_coordination.ts";
 import type { SchedulingDelay } from "./scheduling_delay.ts";
 import { SLOW_KNOWN_MS } from "./query_costs.ts";
 import {
@@ -34,7 +34,7 @@ interface Work {
   /** `opening`: opens its snapshot. `waiting`: other readers have not. `running`: runs the queries. */
   phase: "opening" | "waiting" | "running";
   /** Snapshot coordination with the other readers. `null` if not needed or complete. */
-  agreement: { readonly with: SnapshotCoordination; readonly as: Holder } | null;
+  coordination: { readonly with: SnapshotCoordination; readonly as: SnapshotHolder } | null;
   /** The snapshot. 0 before it is open. */
   ts: number;
   /** Answers received, and thus the position of the next one. */
@@ -58,21 +58,21 @@ interface Work {
 /** Number of parts started by all readers. Determines the newest. */
 let worksBegun = 0;
 
-/** Result of {@linkcode Reader.look}. */
-export interface Look {
+/** Result of {@linkcode Reader.check}. */
+export interface WatchResult {
   readonly slow: boolean;
   /** The query that proves slow, by position in the batch, with its running time corrected for delays. */
   readonly found: { readonly index: number; readonly run: QueryBatch; readonly forMs: number } | null;
   readonly behind: Part | null;
 }
 
-const NOT_SLOW: Look = { slow: false, found: null, behind: null };
+const NOT_SLOW: WatchResult = { slow: false, found: null, behind: null };
 
 /** A reader that was assigned a part of a batch for several readers. */
-export interface TogetherPart {
-  readonly holder: Holder;
+export interface CoordinatedPart {
+  readonly holder: SnapshotHolder;
   /** Call when all of them are known. */
-  begin(agreement: SnapshotCoordination): void;
+  begin(coordination: SnapshotCoordination): void;
 }
 
 export interface ReaderOptions {
@@ -156,26 +156,26 @@ export class Reader {
   }
 
   /** Opens a snapshot for a part, to run it once the readers have coordinated. The reader must be free. */
-  assignTogether(part: Part): TogetherPart {
+  assignCoordinated(part: Part): CoordinatedPart {
     const work = this.#take(part);
-    const tell = (rest: string) => {
+    const send = (rest: string) => {
       if (this.#work === work) this.#send(`{"type":"QueryBatchGo","wave":${work.wave},${rest}}`);
     };
-    const holder: Holder = {
+    const holder: SnapshotHolder = {
       again: () => {
         work.phase = "opening";
         work.watch = new CallWatch(this.#options.clock.now());
-        tell('"what":"again"');
+        send('"what":"again"');
       },
       run: (more) => {
         const texts = more.map(queriesText).filter((text) => text !== "");
-        tell(`"what":"run"${texts.length === 0 ? "" : `,"more":[${texts.join(",")}]`}`);
+        send(`"what":"run"${texts.length === 0 ? "" : `,"more":[${texts.join(",")}]`}`);
         work.part = joined(work.part, more);
         work.costs = null;
         this.#run(work);
       },
       drop: () => {
-        tell('"what":"drop"');
+        send('"what":"drop"');
         if (!work.takenOver) work.part.run.partLost(work.part);
         this.#freed(work);
         return work.part;
@@ -183,8 +183,8 @@ export class Reader {
     };
     return {
       holder,
-      begin: (agreement) => {
-        work.agreement = { with: agreement, as: holder };
+      begin: (coordination) => {
+        work.coordination = { with: coordination, as: holder };
         this.#send(
           `{"type":"RunQueryBatch","wave":${work.wave},"together":true,"queries":[${queriesText(part)}]}`,
         );
@@ -199,7 +199,7 @@ export class Reader {
       part,
       wave: ++this.#waves,
       phase: "opening",
-      agreement: null,
+      coordination: null,
       ts: 0,
       received: 0,
       waitedMs: 0,
@@ -218,11 +218,11 @@ export class Reader {
   }
 
   /** Checks the running query. Ends the reader on a timeout, and returns the queries behind a slow query once. */
-  look(): Look {
+  check(): WatchResult {
     const work = this.#work;
     if (work === null || work.phase === "waiting") return NOT_SLOW;
     const { isolate, clock } = this.#options;
-    const { position, forMs } = work.watch.look(isolate.progress(), clock.now());
+    const { position, forMs } = work.watch.update(isolate.progress(), clock.now());
     if (forMs === 0) work.lateMs = this.#options.lateness.ms;
     const timeoutMs = position === null || work.phase === "opening"
       ? functionLimits.mutationTimeoutMs
@@ -245,7 +245,7 @@ export class Reader {
       // An earlier call's leftovers block it: another reader runs the whole part.
       work.takenOver = true;
       run.partLost(work.part);
-      work.agreement?.with.without(work.agreement.as);
+      work.coordination?.with.without(work.coordination.as);
       return { slow: true, found: null, behind: unansweredOf({ run, indices, first: false }) };
     }
     if (position === null) return { slow: true, found, behind: null };
@@ -289,18 +289,18 @@ export class Reader {
       throw new RangeError(`Pinned ${wave} was not awaited`);
     }
     work.ts = ts;
-    const { agreement } = work;
-    if (agreement === null) return this.#run(work);
+    const { coordination } = work;
+    if (coordination === null) return this.#run(work);
     work.phase = "waiting";
     // Other readers have taken over.
-    if (work.takenOver) agreement.as.drop();
-    else agreement.with.pinned(agreement.as, ts);
+    if (work.takenOver) coordination.as.drop();
+    else coordination.with.pinned(coordination.as, ts);
   }
 
   #run(work: Work): void {
     const now = this.#options.clock.now();
     work.phase = "running";
-    work.agreement = null;
+    work.coordination = null;
     work.waitedMs = now - work.part.run.startedAt;
     work.watch = new CallWatch(now);
     work.heardAt = now;
@@ -356,14 +356,14 @@ export class Reader {
     this.#work = null;
     if (work === null) return this.#options.onEnded(this, death, []);
     const running = work.phase === "running";
-    const apart = running && !work.evicted && this.#blame(work, death);
-    work.agreement?.with.without(work.agreement.as);
+    const oneByOne = running && !work.evicted && this.#blame(work, death);
+    work.coordination?.with.without(work.coordination.as);
     if (!running && !work.takenOver) work.part.run.partLost(work.part);
     const left = unansweredOf({ ...work.part, first: false, ...(work.evicted ? { slow: true } : {}) });
     this.#options.onEnded(
       this,
       death,
-      left === null ? [] : apart || work.evicted ? splitByQuery(left) : [left],
+      left === null ? [] : oneByOne || work.evicted ? splitByQuery(left) : [left],
     );
   }
 
@@ -372,15 +372,15 @@ export class Reader {
     const position = verdict?.position ?? death.progress?.position ?? -1;
     // Progress of an earlier query is outdated: it was answered since.
     const found = position >= received && position < part.indices.length;
-    let apart = false;
+    let oneByOne = false;
     for (const [at, index] of part.indices.entries()) {
       if (found ? at !== position : part.run.has(index)) continue;
       const lost = part.run.runLost(index);
       const caused = found && death.cause === "crashed" || lost >= RUNS_LOST_MAX;
       const outcome = verdict?.outcome ?? (caused ? endedIsolate("query", death.detail) : null);
       if (outcome !== null) part.run.cutShort(index, { outcome, ts });
-      else apart ||= !found && lost === RUNS_LOST_MAX - 1;
+      else oneByOne ||= !found && lost === RUNS_LOST_MAX - 1;
     }
-    return apart;
+    return oneByOne;
   }
 }

@@ -18,7 +18,7 @@ import { BusyShare } from "../busy_share.ts";
 import type { Clock, Timer } from "../../../kit/clock.ts";
 import type { Death, Isolate, IsolateStarter } from "../process/isolate.ts";
 import { callText, stopping } from "../outcomes.ts";
-import { type Look, Reader } from "./reader.ts";
+import { Reader, type WatchResult } from "./reader.ts";
 import { ReaderProcesses } from "./reader_processes.ts";
 import { distribute, type Part, QueryBatch, type QueryWork } from "./query_batch.ts";
 import { WaitingParts } from "./waiting_parts.ts";
@@ -101,8 +101,8 @@ export class ReaderPool implements QueryReaders {
   }
 
   /** Records that commits up to `ts` were published, which releases answers. */
-  heard(ts: number): void {
-    this.#barrier.heard(ts);
+  published(ts: number): void {
+    this.#barrier.published(ts);
   }
 
   onFree(listener: () => void): void {
@@ -130,7 +130,7 @@ export class ReaderPool implements QueryReaders {
     const parts = Math.max(1, Math.min(free.length, Math.ceil(queries.length / QUERIES_PER_READER)));
     run.dealt(parts);
     const dealt = distribute(run, parts).map((part) => slow ? { ...part, slow } : part);
-    if (parts > 1) startTogether(free, dealt.splice(0, parts));
+    if (parts > 1) startCoordinated(free, dealt.splice(0, parts));
     this.#waiting.push(dealt);
     this.#dispatch();
     return run;
@@ -324,10 +324,10 @@ export class ReaderPool implements QueryReaders {
   #watch(): void {
     let slow = false;
     for (const reader of this.#readers) {
-      const look = reader.look();
-      slow ||= look.slow;
-      if (look.found !== null) this.#foundSlow(look.found);
-      if (look.behind !== null) this.#waiting.requeue(singlyIfSlow(look.behind, this.#costs));
+      const result = reader.check();
+      slow ||= result.slow;
+      if (result.found !== null) this.#foundSlow(result.found);
+      if (result.behind !== null) this.#waiting.requeue(singlyIfSlow(result.behind, this.#costs));
     }
     // Keeps a free reader beside a slow one.
     if (slow && !this.#readers.hasFree) this.#readers.add();
@@ -335,7 +335,7 @@ export class ReaderPool implements QueryReaders {
     this.#dispatch();
   }
 
-  #foundSlow({ run, index, forMs }: NonNullable<Look["found"]>): void {
+  #foundSlow({ run, index, forMs }: NonNullable<WatchResult["found"]>): void {
     this.#readers.noteSlow();
     const work = run.works[index];
     if (work !== undefined) this.#costs.takes(work, forMs);
@@ -343,8 +343,8 @@ export class ReaderPool implements QueryReaders {
 }
 
 /** Starts snapshot coordination for readers of one batch. */
-function startTogether(readers: readonly Reader[], parts: readonly Part[]): void {
-  const started = parts.flatMap((part, i) => readers[i]?.assignTogether(part) ?? []);
-  const agreement = new SnapshotCoordination(started.map(({ holder }) => holder));
-  for (const { begin } of started) begin(agreement);
+function startCoordinated(readers: readonly Reader[], parts: readonly Part[]): void {
+  const started = parts.flatMap((part, i) => readers[i]?.assignCoordinated(part) ?? []);
+  const coordination = new SnapshotCoordination(started.map(({ holder }) => holder));
+  for (const { begin } of started) begin(coordination);
 }

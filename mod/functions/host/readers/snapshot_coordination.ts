@@ -5,7 +5,7 @@ import type { Part } from "./query_batch.ts";
 const ROUNDS_MAX = 2;
 
 /** A participating reader, from its assignment to the decision. */
-export interface Holder {
+export interface SnapshotHolder {
   /** Reopens the snapshot, because another reader has a newer one. */
   again(): void;
   /** Runs its queries at the snapshot, followed by those of other parts. */
@@ -15,23 +15,23 @@ export interface Holder {
 
 export class SnapshotCoordination {
   /** Readers whose snapshot is not known yet. */
-  readonly #awaited: Set<Holder>;
-  readonly #found = new Map<Holder, number>();
+  readonly #awaited: Set<SnapshotHolder>;
+  readonly #found = new Map<SnapshotHolder, number>();
   #rounds = 0;
 
-  constructor(holders: Iterable<Holder>) {
+  constructor(holders: Iterable<SnapshotHolder>) {
     this.#awaited = new Set(holders);
   }
 
   /** Records a reader's snapshot. */
-  pinned(holder: Holder, ts: number): void {
+  pinned(holder: SnapshotHolder, ts: number): void {
     if (!this.#awaited.delete(holder)) throw new RangeError("A snapshot was not awaited");
     this.#found.set(holder, ts);
     this.#decide();
   }
 
   /** Continues without a reader that is gone or too slow. */
-  without(holder: Holder): void {
+  without(holder: SnapshotHolder): void {
     this.#found.delete(holder);
     if (this.#awaited.delete(holder)) this.#decide();
   }

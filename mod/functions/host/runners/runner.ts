@@ -70,7 +70,7 @@ export class Runner {
   /** Actions assigned so far. */
   #given = 0;
   /** When the oldest unanswered heartbeat was sent, or `null`. */
-  #beatAt: number | null = null;
+  #keepAliveSentAt: number | null = null;
   /** Set when it is ended for not answering a heartbeat. */
   #stuck = false;
   /** When it last became idle. */
@@ -116,14 +116,14 @@ export class Runner {
   }
 
   /** Called every second while busy: sends heartbeats, and ends the runner or actions on timeouts. */
-  beat(): void {
+  checkTimeouts(): void {
     const now = this.#options.clock.now();
-    if (this.#beatAt !== null && now - this.#beatAt >= KEEP_ALIVE_ANSWER_MS_MAX) {
+    if (this.#keepAliveSentAt !== null && now - this.#keepAliveSentAt >= KEEP_ALIVE_ANSWER_MS_MAX) {
       this.#stuck = true;
       return this.kill();
     }
-    if (this.#beatAt === null) {
-      this.#beatAt = now;
+    if (this.#keepAliveSentAt === null) {
+      this.#keepAliveSentAt = now;
       this.#options.isolate.send({ type: "KeepAlive" });
     }
     for (const [call, { action, startedAt }] of this.#running) {
@@ -156,7 +156,7 @@ export class Runner {
   #onFrame({ message, segments, bytes }: IsolateFrame): void {
     switch (message.type) {
       case "KeepAlive":
-        this.#beatAt = null;
+        this.#keepAliveSentAt = null;
         return;
       case "ActionDone":
         return this.#onDone(message.call, message.outcome, segments);

@@ -366,7 +366,7 @@ export class RunnerPool {
     this.#beatTimer ??= this.#options.clock.after(BEAT_MS, () => {
       this.#beatTimer = null;
       for (const runner of this.#runners) {
-        if (runner.load > 0) runner.beat();
+        if (runner.load > 0) runner.checkTimeouts();
       }
       this.#beatLater();
     });

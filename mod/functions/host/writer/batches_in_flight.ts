@@ -87,7 +87,7 @@ export class BatchesInFlight {
     this.#loss = null;
     if (current === null || loss === null) return null;
     const { again, blamed } = this.#afterLastGroup(current, { lastGroup, recovery }).afterLoss(loss);
-    const behind = (this.#ahead?.unanswered ?? []).filter(({ givenUp }) => !givenUp);
+    const behind = (this.#ahead?.unanswered ?? []).filter(({ abandoned }) => !abandoned);
     this.#current = this.#ahead = null;
     return { again: [...again, ...behind], blamed };
   }

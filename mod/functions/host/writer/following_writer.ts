@@ -43,7 +43,7 @@ export class FollowingWriter implements MutationWriter {
   /** The caller waiting for the result of rows. At most one. */
   #waiting: PromiseWithResolvers<RowsApplied | RowsRefused> | null = null;
   /** Serializes work on the isolate. Never rejects. */
-  #turn: Promise<unknown> = Promise.resolve();
+  #last: Promise<unknown> = Promise.resolve();
   #closing = false;
 
   constructor(options: FollowingWriterOptions) {
@@ -55,7 +55,7 @@ export class FollowingWriter implements MutationWriter {
 
   /** History position of the database. Throws before the start. */
   get reached(): Reached {
-    if (this.#reached === null) throw new Error("The database follows nobody");
+    if (this.#reached === null) throw new Error("This database follows no other server");
     return this.#reached;
   }
 
@@ -126,12 +126,12 @@ export class FollowingWriter implements MutationWriter {
     // It ends after its current commit.
     await isolate?.close();
     this.#waiting?.reject(new Error("The server is stopping"));
-    await this.#turn;
+    await this.#last;
   }
 
   #oneByOne<Result>(work: () => Promise<Result>): Promise<Result> {
-    const result = this.#turn.then(work);
-    this.#turn = result.catch(() => {});
+    const result = this.#last.then(work);
+    this.#last = result.catch(() => {});
     return result;
   }
 

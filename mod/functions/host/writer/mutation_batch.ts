@@ -109,7 +109,7 @@ export class MutationBatch {
 
   /** Ends the batch early. Returns the unanswered calls in order. */
   cut(): readonly PendingMutation[] {
-    const left = this.unanswered.filter(({ givenUp }) => !givenUp);
+    const left = this.unanswered.filter(({ abandoned }) => !abandoned);
     this.#cut = true;
     return left;
   }
@@ -134,8 +134,8 @@ export class MutationBatch {
     const running = position === undefined || position >= this.#answered
       ? this.calls[position ?? this.#answered]
       : undefined;
-    const again = this.unanswered.filter(({ givenUp }) => !givenUp);
-    if (running === undefined || running.givenUp) return { again, blamed: null };
+    const again = this.unanswered.filter(({ abandoned }) => !abandoned);
+    if (running === undefined || running.abandoned) return { again, blamed: null };
     running.runsLost++;
     const { failure, runsLost } = running;
     const outcome = failure === null

@@ -20,7 +20,7 @@ export interface PendingMutation {
   /** Times its isolate was lost while it ran. Counted by the writer. Above a limit it is at fault. */
   runsLost: number;
   /** Set when its caller received an unknown outcome: it must not run again. */
-  givenUp: boolean;
+  abandoned: boolean;
 }
 
 export class MutationQueue {

@@ -46,7 +46,7 @@ export interface WriterOptions {
   /** Makes batch names unique over the life of the database. */
   readonly batchPrefix: string;
   /** Busy-waits for the answer to a single call. */
-  readonly awake?: Pick<AdaptiveSpinner, "waitStarted" | "waitEnded">;
+  readonly spinner?: Pick<AdaptiveSpinner, "waitStarted" | "waitEnded">;
   /** Called with each committed group before its answers resolve. Must not throw. */
   readonly onGroup: (entries: readonly CommitEntry[], ts: number) => void;
   /** Called if the database has commits whose entries are lost. Must not throw. */
@@ -125,7 +125,7 @@ export class Writer implements MutationWriter {
       recordsFailure,
       failure: null,
       runsLost: 0,
-      givenUp: false,
+      abandoned: false,
     };
     const refused = this.#queue.push(pending);
     if (refused !== null) this.#answer([refused], overloaded(`${this.#queue.size} mutations are waiting`));
@@ -229,7 +229,7 @@ export class Writer implements MutationWriter {
     isolate.receive(({ message, segments }) => {
       if (message.type === "Committing") return this.#sendAhead(message);
       if (message.type !== "Group") throw new TypeError(`A writer does not send ${message.type}`);
-      this.#options.awake?.waitEnded();
+      this.#options.spinner?.waitEnded();
       const answered = this.#apply(message, segments);
       // Calls that the writer returned from a long batch are queued again.
       if (message.ends === true) this.#queue.requeue(this.#inFlight.current?.cut() ?? []);
@@ -306,7 +306,7 @@ export class Writer implements MutationWriter {
 
   #begin(batch: MutationBatch): void {
     this.#inFlight.begin(batch, this.#options.clock.now());
-    if (batch.calls.length === 1) this.#options.awake?.waitStarted();
+    if (batch.calls.length === 1) this.#options.spinner?.waitStarted();
   }
 
   /** Publishes a group's commits and returns the answers of its calls. Throws for an unexpected group. */
@@ -340,7 +340,7 @@ export class Writer implements MutationWriter {
     const batch = this.#inFlight.current;
     const isolate = this.#isolate;
     if (batch === null || isolate === null) return;
-    const { position, storing, forMs } = batch.begun.watch.look(
+    const { position, storing, forMs } = batch.begun.watch.update(
       isolate.progress(),
       this.#options.clock.now(),
     );
@@ -360,7 +360,7 @@ export class Writer implements MutationWriter {
     this.#isolate = null;
     this.#watchTimer?.cancel();
     this.#watchTimer = null;
-    this.#options.awake?.waitEnded();
+    this.#options.spinner?.waitEnded();
     this.#inFlight.lost(death);
     this.#options.log("warn", "The writer ended", { cause: death.cause, detail: death.detail });
     if (this.#closing) this.#onIdle?.();
@@ -373,19 +373,19 @@ export class Writer implements MutationWriter {
       const started = await this.#restarts.start(isNeeded);
       if (started === null) return;
       if (started.ok) return this.#install(started.isolate);
-      this.#giveUpOld(started.message);
+      this.#failOld(started.message);
       this.#becomeIdle();
     }
   }
 
   /** Answers calls that have waited too long for a writer. */
-  #giveUpOld(message: string): void {
+  #failOld(message: string): void {
     const since = this.#options.clock.now() - isolateLimits.startMs;
     const reason = failed("internal", `The app cannot be started: ${message}`, { retryable: true });
     this.#answer(this.#queue.takeOlder(since), reason);
     const unknown = outcomeUnknown(`It is not known whether the mutation was committed: ${message}`);
     const old = this.#inFlight.unanswered.filter(({ queuedAt }) => queuedAt < since);
-    for (const call of old) call.givenUp = true;
+    for (const call of old) call.abandoned = true;
     this.#answer(old, unknown);
   }
 

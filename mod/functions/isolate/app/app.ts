@@ -22,7 +22,7 @@ export interface App {
   /** The app's profile of users, if defined. */
   readonly profile?: ProfileBuilder;
   /** The access check for admin functions. Without one, no one has access. */
-  readonly door?: AdminAccess;
+  readonly adminAccess?: AdminAccess;
 }
 
 /**

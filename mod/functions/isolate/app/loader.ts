@@ -116,12 +116,12 @@ export function assembleApp(
   const httpModule = modules.find(({ modulePath }) => modulePath === "http");
   const profile = profileOf(modules.find(({ modulePath }) => modulePath === authHooksModule));
   const system = profile === null ? systemTables(systemModules) : withProfile(systemModules, profile);
-  const door = adminAccess(systemModules);
+  const access = adminAccess(systemModules);
   return {
     functions,
     tables: new AppTables({ app: schema, system, profiled: profile !== null }),
     ...(profile && { profile }),
-    ...(door && { door }),
+    ...(access && { adminAccess: access }),
     schema: new Map([...system, ...schema ?? []]),
     ...(httpModule === undefined ? noRoutes : declared(httpModule, appRoutes)),
     crons: cronModule === undefined ? [] : declared(cronModule, (exported) => appCrons(exported, functions)),

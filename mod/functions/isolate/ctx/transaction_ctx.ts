@@ -151,20 +151,20 @@ async function runInside(
 export async function runFrame(
   app: App,
   frame: Frame,
-  { callee, args, door = false, settle }: {
+  { callee, args, requiresAdmin = false, settle }: {
     readonly callee: LoadedFunction;
     readonly args: Args;
     /** Whether the caller needs administrator access. */
-    readonly door?: boolean;
+    readonly requiresAdmin?: boolean;
     readonly settle: (result: PromiseLike<unknown>) => Promise<unknown>;
   },
 ): Promise<string> {
   try {
     const ctx = contextOf(app, frame);
     // Before the arguments are validated: their errors are for administrators only.
-    if (door && await settle(admitted(app, ctx)) !== true) throw unknownFunction(callee.udfPath);
+    if (requiresAdmin && await settle(admitted(app, ctx)) !== true) throw unknownFunction(callee.udfPath);
     // Rolled back if the function fails. Records the caller as of now.
-    const notes = door && frame.writable ? app.door?.notes ?? null : null;
+    const notes = requiresAdmin && frame.writable ? app.adminAccess?.notes ?? null : null;
     if (notes !== null) await settle(notes(ctx, { udfPath: callee.udfPath, args }));
     const text = await invoke(callee, ctx, { args, settle });
     // Nested functions that were not awaited are still part of this transaction.
@@ -181,7 +181,7 @@ export async function runFrame(
 }
 
 async function admitted(app: App, ctx: QueryContext): Promise<boolean> {
-  return await app.door?.admits(ctx) ?? false;
+  return await app.adminAccess?.admits(ctx) ?? false;
 }
 
 function contextOf(app: App, frame: Frame): QueryContext {

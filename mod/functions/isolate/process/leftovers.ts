@@ -2,14 +2,14 @@
 import { importsSpoiled } from "../app/import_message.ts";
 
 /** Interval of checks while no call runs. */
-const LOOK_MS = 250;
+const CHECK_MS = 250;
 /** Processor time between two checks below which the isolate counts as quiet. */
 const QUIET_MS = 20;
 /**
  * Quiet checks in a row after which the next one ends the checks. The interval doubles with each: left work gets little
  * processor time beside busy processes.
  */
-const QUIET_LOOKS_MAX = 2;
+const QUIET_CHECKS_MAX = 2;
 /** A check that is later than this shows that the isolate waits for a processor, so it may have work all the same. */
 const LATE_MS = 25;
 /** Processor time between two checks that is not counted: the check itself uses some. */
@@ -34,7 +34,7 @@ export class Leftovers {
   #left = 0;
   #watching = false;
   /** Quiet checks in a row. */
-  #quietLooks = 0;
+  #quietChecks = 0;
   /** Time of the next check. */
   #dueAt = 0;
   /** Whether a call ended since the last check, which then starts over. */
@@ -47,10 +47,10 @@ export class Leftovers {
   end(): void {
     this.#running--;
     this.#ended = true;
-    if (this.#running === 0 && !this.#watching) this.#look();
+    if (this.#running === 0 && !this.#watching) this.#check();
   }
 
-  #look(): void {
+  #check(): void {
     this.#watching = false;
     // The end of the running call checks again.
     if (this.#running > 0) return;
@@ -60,8 +60,8 @@ export class Leftovers {
     if (this.#ended) {
       this.#ended = false;
       this.#left = 0;
-      this.#quietLooks = 0;
-      return this.#lookLater();
+      this.#quietChecks = 0;
+      return this.#checkLater();
     }
     if (importsSpoiled()) {
       printError("error: an import of a call left the isolate unable to load anything new");
@@ -72,17 +72,17 @@ export class Leftovers {
       printError("error: a call left work behind that still runs after its answer");
       exit(1);
     }
-    if (since > QUIET_MS) this.#quietLooks = 0;
-    else if (now() - this.#dueAt < LATE_MS) this.#quietLooks++;
-    if (this.#quietLooks <= QUIET_LOOKS_MAX) this.#lookLater();
+    if (since > QUIET_MS) this.#quietChecks = 0;
+    else if (now() - this.#dueAt < LATE_MS) this.#quietChecks++;
+    if (this.#quietChecks <= QUIET_CHECKS_MAX) this.#checkLater();
   }
 
-  #lookLater(): void {
+  #checkLater(): void {
     this.#watching = true;
     // Unreferenced, so that an idle event loop is still detected.
-    const ms = LOOK_MS * 2 ** this.#quietLooks;
+    const ms = CHECK_MS * 2 ** this.#quietChecks;
     this.#dueAt = now() + ms;
-    unrefTimer(later(() => this.#look(), ms));
+    unrefTimer(later(() => this.#check(), ms));
   }
 }
 

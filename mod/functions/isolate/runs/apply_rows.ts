@@ -21,7 +21,7 @@ export async function applyRows(
   progress.idle();
   if ("type" in committed) return await sender.send(committed);
   const reached = reachedBy(database);
-  if (reached === null) throw new TypeError("This database follows nobody");
+  if (reached === null) throw new TypeError("This database follows no other server");
   await sender.send({ type: "RowsApplied", ...packApplied(committed), reached } satisfies RowsApplied);
   database.maintain(reached.ts - tsBefore);
 }

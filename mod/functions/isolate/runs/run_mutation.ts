@@ -80,8 +80,11 @@ async function attempt(
   try {
     const callee = findFunction(app, udfPath, { kind: "mutation", origin });
     const frame = outerFrame(call, { reads: writes, writes, system: callee.system });
-    const door = needsAdminAccess(callee, origin);
-    const text = await asCall(call, () => runFrame(app, frame, { callee, args, door, settle: settleOrIdle }));
+    const requiresAdmin = needsAdminAccess(callee, origin);
+    const text = await asCall(
+      call,
+      () => runFrame(app, frame, { callee, args, requiresAdmin, settle: settleOrIdle }),
+    );
     if (frame.failures !== null) await checkTaken(frame, { call, undone: true });
     return { ok: true, text };
   } catch (error) {

@@ -31,13 +31,16 @@ export async function runQuery(
   const seed = () => `${udfPath}\n${JSON.stringify(args)}`;
   const call = new Call({ udfPath, identity, at, seed, reads });
   let ending: Ending;
-  const door = needsAdminAccess(app.functions.get(udfPath), origin);
+  const requiresAdmin = needsAdminAccess(app.functions.get(udfPath), origin);
   // Results of admin functions, including "no such function", are not shared between sessions.
-  if (door) call.scope = "session";
+  if (requiresAdmin) call.scope = "session";
   try {
     const callee = findFunction(app, udfPath, { kind: "query", origin });
     const frame = outerFrame(call, { reads, writes: null, system: callee.system });
-    const text = await asCall(call, () => runFrame(app, frame, { callee, args, door, settle: settleOrIdle }));
+    const text = await asCall(
+      call,
+      () => runFrame(app, frame, { callee, args, requiresAdmin, settle: settleOrIdle }),
+    );
     if (frame.failures !== null) await checkTaken(frame, { call, undone: true });
     ending = { ok: true, text };
   } catch (error) {

@@ -67,7 +67,7 @@ export const count = adminQuery({
     }),
 });
 
-/** Returns the cursor `behind` documents on (`null` if there are fewer), or `before` as many back from a cursor. */
+/** Returns the cursor after `behind` documents, or that many before the cursor `before`. Reads them. `null` if there are fewer. */
 export const position = adminQuery({
   args: {
     ...whereArgs,

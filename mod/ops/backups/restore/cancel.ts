@@ -33,7 +33,7 @@ async function cancelBroken(dataDir: string, error: BrokenMarkerError): Promise<
   await removeStagedFolderIfEmpty(dataDir);
 }
 
-/** Whether no swap has moved anything: the database moves first, so every staged one is still where it was unpacked. */
+/** Whether no swap has begun. The database moves first, so each staged one, and an old one, is still in its folder. */
 async function isUntouched(dataDir: string): Promise<boolean> {
   let folders = 0;
   for await (const { name } of Deno.readDir(stagedFolder(dataDir))) {

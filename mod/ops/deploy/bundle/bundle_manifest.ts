@@ -80,7 +80,7 @@ export function parseBundleManifest(
   checkFolders(manifest);
   const frontend = manifest.static;
   if (frontend !== undefined && !Object.keys(files).some((path) => path.startsWith(`${frontend}/`))) {
-    throw new BundleError("The bundle's front end has no files");
+    throw new BundleError("The bundle's frontend has no files");
   }
   const isUsable = manifest.code === undefined
     ? files[BUNDLE_NAME] !== undefined

@@ -1,4 +1,4 @@
-/** Packs the bundle of an app's functions and a front end for an upload. */
+/** Packs the bundle of an app's functions and a frontend for an upload. */
 import { Buffer } from "node:buffer";
 import { join } from "node:path";
 import { createTarPacker, type TarPackController } from "modern-tar";
@@ -15,7 +15,7 @@ import { deployLimits } from "../../limits.ts";
 import { BundleError } from "./bundle_error.ts";
 import { type BundleManifest, checkSizes, CODE_PREFIX, MANIFEST_NAME } from "./bundle_manifest.ts";
 
-/** Folder of the front end in a version. */
+/** Folder of the frontend in a version. */
 const STATIC_FOLDER = ".static";
 
 /** The path of a file, or its content. */
@@ -32,7 +32,7 @@ export interface Bundle {
 
 export interface BundleSource {
   readonly functionsDir: string;
-  /** Folder with a built front end. */
+  /** Folder with a built frontend. */
   readonly staticDir: string | null;
   /** Excluded. Absolute path. */
   readonly dataDir: string;
@@ -42,7 +42,7 @@ export interface BundleSource {
 export async function readBundle({ functionsDir: given, staticDir, dataDir }: BundleSource): Promise<Bundle> {
   const functionsDir = await Deno.realPath(given);
   const { content, bundle } = await bundleContent({ functionsDir, dataDir });
-  // The bundle is the only file without a front end.
+  // The bundle is the only file without a frontend.
   const places = new Map<string, Place>(Object.keys(content.files).map((path) => [path, bundle.code]));
   const whole = staticDir === null
     ? content
@@ -66,7 +66,7 @@ async function withStatic(
   const sums = new FileSums();
   const names = staticFiles(staticDir);
   if (names.length === 0) {
-    throw new BundleError(`${staticDir} contains no files to serve. Build the front end first`);
+    throw new BundleError(`${staticDir} contains no files to serve. Build the frontend first`);
   }
   for (const name of names) {
     const path = `${STATIC_FOLDER}/${name}`;

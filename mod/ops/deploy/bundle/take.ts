@@ -4,7 +4,7 @@ import { hashOf, type Manifest, type Version, type VersionStore } from "../../..
 import { removeIfThere } from "../../../kit/durable_files.ts";
 import { type BundleManifest, checkSizes, type ManifestOptions } from "./bundle_manifest.ts";
 
-/** A version whose front end is added to bundles without one. */
+/** A version whose frontend is added to bundles without one. */
 export interface FrontendSource {
   readonly manifest: Manifest;
   /** Folder with its files. */
@@ -30,7 +30,7 @@ export async function takeBundle(
   return await versions.adopt({ ...whole, madeAt }, folder);
 }
 
-/** Adds the front end of another version to an unpacked bundle. */
+/** Adds the frontend of another version to an unpacked bundle. */
 async function withFrontend(
   manifest: BundleManifest,
   { frontend, folder }: { readonly frontend: FrontendSource; readonly folder: string },

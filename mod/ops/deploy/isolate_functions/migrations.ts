@@ -89,7 +89,7 @@ export const stop = systemMutation({
   },
 });
 
-/** Starts or resumes a migration. `onServer`: the server runs it. Throws `too_much_work` if too many are running. */
+/** Starts or resumes a migration. `fromStart` restarts it, `onServer` lets the server run it. Throws `too_much_work` if too many are running. */
 export const begin = systemMutation({
   args: { path: z.string(), table: z.string(), fromStart: z.boolean(), onServer: z.boolean() },
   handler: async (ctx, { path, table, fromStart, onServer: byMain }): Promise<StartedMigration> => {

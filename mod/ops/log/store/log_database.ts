@@ -211,7 +211,7 @@ function createPrivateFile(path: string): void {
   }
 }
 
-/** Whether a file is damaged or foreign and has to be replaced. Other errors say nothing about its contents. */
+/** Whether a file is damaged or foreign and must be replaced. Other errors, such as too many open files, are no evidence of that. */
 export function isBadFile(error: unknown): boolean {
   if (error instanceof UnusableLogError || error instanceof SyntaxError) return true;
   const { errcode = 0 } = error as { readonly errcode?: number };

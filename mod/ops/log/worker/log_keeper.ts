@@ -30,7 +30,7 @@ import { Tails } from "./tails.ts";
 /** Files of a SQLite database, including the write-ahead log. */
 const FILES = ["", "-wal", "-shm"];
 
-/** Quarantines a log, replacing an earlier one. Returns its new path. */
+/** Quarantines a log for the retention time, replacing an earlier one. Returns its new path. */
 function quarantine(path: string, now: number): string {
   const target = quarantinePath(path);
   if (!exists(path)) return target;
@@ -43,6 +43,7 @@ function quarantine(path: string, now: number): string {
   return target;
 }
 
+/** Removes the quarantined log if it was moved before an instant, in milliseconds since the epoch. */
 function removeQuarantined(path: string, before: number): void {
   const target = quarantinePath(path);
   try {
@@ -73,7 +74,7 @@ export interface LogKeeperOptions {
   /** Page cache size of the database; default `logLimits.cacheBytes`. */
   readonly cacheBytes?: number;
   readonly now: () => number;
-  readonly say: (message: FromLogWorker) => void;
+  readonly send: (message: FromLogWorker) => void;
 }
 
 /** Retry interval for a log that cannot be opened. */
@@ -125,7 +126,7 @@ export class LogKeeper implements LogMethods, Disposable {
     let firstId = 0;
     if (this.#attempt((store) => firstId = store.add(runs))) {
       const tailed = this.#tails.pick(runs, firstId);
-      if (tailed !== null) this.#options.say(tailed);
+      if (tailed !== null) this.#options.send(tailed);
     } else {
       this.#lost += runs.length;
       this.#reportState();
@@ -299,7 +300,7 @@ export class LogKeeper implements LogMethods, Disposable {
   }
 
   #log(level: "info" | "warn", message: string, reason = ""): void {
-    this.#options.say({ type: "Say", level, message, reason });
+    this.#options.send({ type: "Log", level, message, reason });
   }
 
   #reportState(): void {
@@ -309,7 +310,7 @@ export class LogKeeper implements LogMethods, Disposable {
     } catch {
       // Reported by the next operation.
     }
-    this.#options.say({ type: "State", state: { ...facts, lost: this.#lost, trouble: this.#trouble } });
+    this.#options.send({ type: "State", state: { ...facts, lost: this.#lost, trouble: this.#trouble } });
   }
 }
 

@@ -153,7 +153,7 @@ export class LogWorker implements AsyncDisposable {
       case "State":
         this.#state = message.state;
         return;
-      case "Say": {
+      case "Log": {
         const { level, message: text, reason } = message;
         return this.#options.log(level, text, reason === "" ? {} : { reason });
       }

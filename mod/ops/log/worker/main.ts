@@ -13,7 +13,7 @@ let keeper: LogKeeper | null = null;
 
 main.onmessage = ({ data: message }) => {
   if (message.type === "Start") {
-    keeper = new LogKeeper({ ...message, now: Date.now, say: (message) => main.postMessage(message) });
+    keeper = new LogKeeper({ ...message, now: Date.now, send: (message) => main.postMessage(message) });
     return cleanUp(keeper);
   }
   const { call, method, args } = message;

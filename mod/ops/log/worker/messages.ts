@@ -84,6 +84,7 @@ export interface LogState {
 /** Matching runs of a batch for a tail. */
 export interface TailBatch {
   readonly tail: number;
+  /** Indexes of the message's events. */
   readonly events: readonly number[];
   /** Number of further matching runs. */
   readonly missed: number;
@@ -95,13 +96,14 @@ export type FromLogWorker =
   | {
     readonly type: "Tailed";
     readonly events: readonly Uint8Array<ArrayBuffer>[];
-    readonly shares: readonly TailBatch[];
+    readonly batches: readonly TailBatch[];
+    /** ID of the newest run considered, matching or not. */
     readonly lastId: number;
   }
   | { readonly type: "State"; readonly state: LogState }
   /** A message for the server's log. */
   | {
-    readonly type: "Say";
+    readonly type: "Log";
     readonly level: "info" | "warn";
     readonly message: string;
     readonly reason: string;

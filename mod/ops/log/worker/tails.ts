@@ -49,8 +49,10 @@ export class Tails {
         share.events.push(event);
       }
     }
-    const shares = tails.filter(({ events, missed }) => events.length > 0 || missed > 0)
+    const batches = tails.filter(({ events, missed }) => events.length > 0 || missed > 0)
       .map(({ tail, events, missed }) => ({ tail, events, missed }));
-    return shares.length === 0 ? null : { type: "Tailed", events, shares, lastId: firstId + runs.length - 1 };
+    return batches.length === 0
+      ? null
+      : { type: "Tailed", events, batches, lastId: firstId + runs.length - 1 };
   }
 }

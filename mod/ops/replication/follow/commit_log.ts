@@ -16,13 +16,14 @@ export interface LogPosition {
 export interface LogBatch<Item> {
   /** Rows after the position, in order and without a gap. Bounded; empty when there are none. */
   readonly items: readonly Item[];
+  /** The newest known commit of the log, also beyond these rows. */
   readonly newestTs: number;
-  /** Time of that check, ms since the epoch by the clock of the reader. */
+  /** Time at which the log was checked for it, ms since the epoch by the clock of the reader. */
   readonly checkedAt: number;
 }
 
 export interface CommitLog<Item> extends AsyncDisposable {
-  /** For people. */
+  /** Display name. */
   readonly location: string;
   /**
    * Returns the rows after a position: at once when there are some, otherwise after a pause. One call at a time. Throws

@@ -1,18 +1,18 @@
-/** Follows a log: reads what comes, applies it, and knows how far behind it is. */
+/** Follows a log: reads new rows, applies them, and reports its lag. */
 import { setTimeout as wait } from "node:timers/promises";
 import type { Log } from "../../../kit/log.ts";
 import { replicationLimits } from "../../limits.ts";
 import { type CommitLog, type LogBatch, LogGapError, type LogPosition } from "./commit_log.ts";
 
 export interface FollowerDatabase<Item> {
-  /** Where it stands. */
+  /** The last applied row. */
   readonly position: () => LogPosition;
   /**
-   * Applies what follows. Throws a `LogGapError` when that does not fit; after any other error it is tried again, from
-   * wherever the position is then.
+   * Applies the rows after the position. Throws a `LogGapError` if they do not continue it. After any other error, the
+   * follower retries from the position at that time.
    */
   readonly apply: (items: readonly Item[]) => Promise<void>;
-  /** Starts again from a newer state. This follower ends when it resolves; it rejects when there is no newer state. */
+  /** Starts from a newer state. The follower ends when this resolves. Rejects if there is no newer state. */
   readonly renew: (reason: string, signal: AbortSignal) => Promise<void>;
 }
 
@@ -23,15 +23,15 @@ export interface FollowerOptions<Item> {
   readonly now?: () => number;
 }
 
-/** How far behind a follower is. */
+/** Lag of a follower. */
 export interface FollowerFigures {
   readonly generation: string;
-  /** The newest commit that is shown. */
+  /** The newest applied commit. */
   readonly ts: number;
-  /** The newest that the log is known to have. */
+  /** The newest known commit of the log. */
   readonly newestTs: number;
   readonly lagCommits: number;
-  /** Time since the last check that found all commits shown; `null` before the first one. */
+  /** Time since the last check that found all commits applied; `null` before the first one. */
   readonly lagMs: number | null;
   /** The newest last; ms since the epoch. */
   readonly errors: readonly { readonly at: number; readonly message: string }[];
@@ -45,10 +45,10 @@ export class Follower<Item> implements AsyncDisposable {
   readonly #stopping = new AbortController();
   #loop: Promise<void> = Promise.resolve();
   #newestTs = 0;
-  /** The last moment at which all that the log had was shown. */
+  /** Time of the last check that found all commits applied. */
   #completeAt: number | null = null;
   #errors: FollowerFigures["errors"] = [];
-  /** Tries in a row that failed. */
+  /** Consecutive failed attempts. */
   #failures = 0;
   #loggedError: string | null = null;
 
@@ -100,10 +100,10 @@ export class Follower<Item> implements AsyncDisposable {
   async #step(signal: AbortSignal): Promise<"followed" | "renewed"> {
     const { log, side } = this.#options;
     try {
-      const part = await log.read(side.position(), { signal });
-      this.#newestTs = part.newestTs;
-      if (part.items.length > 0) await side.apply(part.items);
-      this.#recordProgress(part);
+      const batch = await log.read(side.position(), { signal });
+      this.#newestTs = batch.newestTs;
+      if (batch.items.length > 0) await side.apply(batch.items);
+      this.#recordProgress(batch);
       return "followed";
     } catch (error) {
       if (!(error instanceof LogGapError) || signal.aborted) throw error;
@@ -124,6 +124,6 @@ export class Follower<Item> implements AsyncDisposable {
     if (this.#loggedError === message) return;
     this.#loggedError = message;
     const { log: { location }, logger } = this.#options;
-    logger("warn", "Following", { from: location, reason: message });
+    logger("warn", "Cannot follow the commit log", { from: location, reason: message });
   }
 }

@@ -1,4 +1,4 @@
-/** A log that is read by a process of its own: fetching and checking hold up nobody in this one. */
+/** Reads a log in a separate process, so that downloads and checks do not block this one. */
 import type { JournalRow } from "../../../engine/mod.ts";
 import { ReplicaError } from "../replica_error.ts";
 import type { FromProcess } from "../process/messages.ts";
@@ -9,20 +9,20 @@ import { type CommitLog, type LogBatch, LogGapError, type LogPosition } from "./
 export interface ProcessLogOptions {
   readonly dataDir: string;
   readonly target: ObjectLocation;
-  /** Time between two looks at the target. */
+  /** Interval between polls of the target. */
   readonly everyMs: number;
 }
 
 interface Reading {
   readonly items: JournalRow[];
-  /** Parts of the text of a row that is not whole yet. */
+  /** Body of a row so far, in pieces. */
   body: string[];
   readonly answer: PromiseWithResolvers<LogBatch<JournalRow>>;
 }
 
 export class ProcessLog implements CommitLog<JournalRow> {
   readonly #options: ProcessLogOptions;
-  /** `null` before the first reading and after its end: the next reading starts one. */
+  /** `null` before the first read and after it has exited. The next read starts one. */
   #process: ReplicaProcess | null = null;
   #reading: Reading | null = null;
 
@@ -54,7 +54,7 @@ export class ProcessLog implements CommitLog<JournalRow> {
   async [Symbol.asyncDispose](): Promise<void> {
     const process = this.#process;
     this.#process = null;
-    // It has nothing that would be lost.
+    // It has no state that could be lost.
     process?.kill();
     await process?.ended;
   }
@@ -68,7 +68,7 @@ export class ProcessLog implements CommitLog<JournalRow> {
     this.#process = process;
     void process.ended.then(() => {
       if (this.#process === process) this.#process = null;
-      this.#reading?.answer.reject(new Error("The process that reads the replica has ended"));
+      this.#reading?.answer.reject(new Error("The process that reads the replica has exited"));
     });
     return process;
   }

@@ -1,4 +1,4 @@
-/** The log that a replica's segments are: rows in their order, found by looking at the target now and then. */
+/** Commit log of a replica: polls the target and reads the rows of its segments in order. */
 import { setTimeout as wait } from "node:timers/promises";
 import type { JournalRow } from "../../../engine/mod.ts";
 import { replicationLimits } from "../../limits.ts";
@@ -10,14 +10,14 @@ import type { ReplicaTarget } from "../target/replica_target.ts";
 import { type CommitLog, type LogBatch, LogGapError, type LogPosition } from "./commit_log.ts";
 
 export interface SegmentLogOptions {
-  /** Time between two looks at the target. */
+  /** Interval between polls of the target. */
   readonly everyMs: number;
-  /** How often something is looked for again that a late listing may lack. */
+  /** Number of further polls for objects that a late listing may lack. */
   readonly latePolls?: number;
   readonly now?: () => number;
 }
 
-/** Rows that are being read: those behind a position. */
+/** Rows being read, after a position. */
 interface OpenRows {
   readonly rows: AsyncGenerator<JournalRow>;
   at: LogPosition;
@@ -32,13 +32,13 @@ export class SegmentLog implements CommitLog<JournalRow> {
   readonly #now: () => number;
   #generations: readonly Generation[] = [];
   #polledAt = 0;
-  /** By the clock that never goes back. */
+  /** By the monotonic clock. */
   #pollDueAt = -Infinity;
   #open: OpenRows | null = null;
-  /** Looks in a row that found no way on although there is more. */
+  /** Consecutive polls that found newer rows, but no segment that continues the position. */
   #misses = 0;
 
-  /** The target stays the caller's. */
+  /** The caller closes the target. */
   constructor(target: ReplicaTarget, options: SegmentLogOptions) {
     this.#target = target;
     this.#everyMs = options.everyMs;
@@ -58,7 +58,7 @@ export class SegmentLog implements CommitLog<JournalRow> {
     if (typeof found === "string") return this.#onMissing(after, found);
     if (found.length > 0) return this.#batch(after, found);
     await this.#poll(signal);
-    if (!await this.#openChain(after)) return this.#onMissing(after, "the rows that follow are not there");
+    if (!await this.#openChain(after)) return this.#onMissing(after, "the following rows are missing");
     const items = await this.#readOpen(after);
     if (typeof items === "string") return this.#onMissing(after, items);
     this.#misses = 0;
@@ -95,14 +95,14 @@ export class SegmentLog implements CommitLog<JournalRow> {
     return true;
   }
 
-  /** Some of the open rows, if they are those behind this position, or what is wrong with them. */
+  /** Returns some of the open rows if they follow the position, or the fault of their segment. */
   async #readOpen(after: LogPosition): Promise<JournalRow[] | string> {
     try {
       return await this.#readOpenRows(after);
     } catch (error) {
       await this.#closeChain();
       if (!(error instanceof ReplicaError) || error.fault !== "target") throw error;
-      // A segment that is damaged, or went after it was listed: it may be there as a part of a larger one.
+      // A damaged segment, or one removed after the listing, may be part of a merged one.
       return error.message;
     }
   }
@@ -131,7 +131,7 @@ export class SegmentLog implements CommitLog<JournalRow> {
     await open?.rows.return(undefined);
   }
 
-  /** There is more, but no way to it: what is missing may be listed late. Throws when it has been waited for. */
+  /** Handles a gap: the missing segments may be listed late. Throws after waiting for them. */
   #onMissing(after: LogPosition, why: string): LogBatch<JournalRow> {
     if (this.#misses++ < this.#latePolls) {
       return {
@@ -143,10 +143,10 @@ export class SegmentLog implements CommitLog<JournalRow> {
     const message =
       `"${this.location}" does not continue after ts ${after.ts} of generation ${after.generation}: ${why}`;
     if (this.#newer(after) !== undefined) throw new LogGapError(message);
-    throw new ReplicaError("target", `${message}, and there is no snapshot behind it yet`);
+    throw new ReplicaError("target", `${message}, and there is no newer snapshot yet`);
   }
 
-  /** The newest generation with a snapshot that is ahead of a position. */
+  /** Returns the newest generation with a snapshot ahead of a position. */
   #newer({ generation, seq }: LogPosition): Generation | undefined {
     return newestWithSnapshot(
       this.#generations,
@@ -165,7 +165,7 @@ export class SegmentLog implements CommitLog<JournalRow> {
   }
 }
 
-/** The newest generation that can be begun with, if its newest snapshot will do. */
+/** Returns the newest generation with a snapshot, if its newest snapshot satisfies `fits`. */
 export function newestWithSnapshot(
   generations: readonly Generation[],
   fits: (generation: string, snapshot: Generation["snapshots"][number]) => boolean = () => true,
@@ -175,7 +175,7 @@ export function newestWithSnapshot(
   return newest !== undefined && snapshot !== undefined && fits(newest.name, snapshot) ? newest : undefined;
 }
 
-/** The rows that follow a position; those before it in the same segment are passed over. */
+/** Yields the rows after a position, skipping earlier ones of the same segment. */
 async function* behind(
   rows: AsyncGenerator<JournalRow>,
   { seq, sum, ts, generation }: LogPosition,

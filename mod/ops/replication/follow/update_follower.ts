@@ -27,31 +27,32 @@ import { newestWithSnapshot, SegmentLog } from "./segment_log.ts";
 export interface FollowerUpdateOptions {
   readonly dataDir: string;
   /**
-   * `begin`: before the database is served. `promote`: the same, and it becomes one of its own. `renew`: a newer state is
-   * made ready beside the database, which is in use; the next `begin` puts it in its place.
+   * `begin`: updates the database before it is served. `promote`: the same, and it stops following. `renew`: prepares a newer
+   * state beside the database in use; the next `begin` replaces the database with it.
    */
   readonly step: "begin" | "promote" | "renew";
   readonly signal: AbortSignal;
-  /** Time between two looks for what a late listing may lack; a second when absent. */
+  /** Interval between polls for objects that a late listing may lack, in milliseconds. Default: a second. */
   readonly pollMs?: number;
 }
 
-/** `own`: the database does not follow anybody, and was left as it is. */
+/** `own`: the database does not follow a replica and was not changed. */
 export type FollowerUpdate =
   | { readonly kind: "own" }
   | {
     readonly kind: "updated";
     readonly ts: number;
+    /** Whether it started from a snapshot. */
     readonly snapshot: boolean;
-    /** Why the newest rows could not be had; `null` when they could. */
+    /** Why the newest rows could not be applied, or `null`. */
     readonly stale: string | null;
   };
 
-/** Where a newer state is made ready, below the data folder. */
+/** Folder in the data folder where a newer state is prepared. */
 export const INCOMING = "incoming-replica";
 const READY = "ready";
 
-/** `open` gives the target, which is closed at the end. Throws a `ReplicaError`, or what the disk says. */
+/** `open` opens the target, which is closed at the end. Throws a `ReplicaError`, or an error of the file system. */
 export async function updateFollower(
   open: () => Promise<ReplicaTarget>,
   options: FollowerUpdateOptions,
@@ -141,8 +142,8 @@ async function prepareSnapshot(
   );
   const snapshot = newest?.snapshots.at(-1);
   if (snapshot === undefined) {
-    const what = behind === null ? "There is no snapshot" : `There is no snapshot behind ts ${behind.ts}`;
-    throw new ReplicaError("target", `${what} at "${target.location}" to begin with`);
+    const what = behind === null ? "There is no snapshot" : `There is no snapshot after ts ${behind.ts}`;
+    throw new ReplicaError("target", `${what} at "${target.location}"`);
   }
   const { name } = snapshot.file;
   return await unpackSnapshot(target, {
@@ -208,7 +209,7 @@ async function unpackSnapshot(
   return ts;
 }
 
-/** Puts a state that is ready in the place of the database. Interrupted at any point, the next call ends it. */
+/** Replaces the database with a prepared state, if there is one. The next call completes an interrupted one. */
 async function swapPrepared(dataDir: string): Promise<void> {
   const path = join(dataDir, archiveNames.database);
   const ready = join(dataDir, INCOMING, READY, archiveNames.database);

@@ -33,7 +33,7 @@ export interface FetchSnapshotJobOptions extends SnapshotOptions {
   readonly target: ObjectLocation;
 }
 
-/** Puts a snapshot in the place of the database of a data folder that nobody has open. Throws a `FollowerUpdateError`. */
+/** Replaces the database of a data folder, which no process may have open, with a snapshot. Throws a `FollowerUpdateError`. */
 export async function fetchSnapshotInProcess({ signal, ...work }: FetchSnapshotJobOptions): Promise<void> {
   await runUpdate({ type: "Begin", work: "fetch", ...work }, signal);
 }

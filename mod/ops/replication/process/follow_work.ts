@@ -10,12 +10,12 @@ import type { Begin, FromProcess, ToProcess } from "./messages.ts";
 export interface WorkParts {
   readonly messages: AsyncGenerator<ToProcess>;
   readonly send: (message: FromProcess) => void;
-  /** Resolves when what was sent has left. */
+  /** Resolves when all messages are written. */
   readonly sent: () => Promise<void>;
   readonly stopping: AbortController;
 }
 
-/** Answers one reading after the other until the input ends. */
+/** Answers reads in order until the input ends. */
 export async function followWork(
   begin: Begin & { readonly work: "follow" },
   { messages, send, sent, stopping }: WorkParts,
@@ -27,14 +27,14 @@ export async function followWork(
   for (;;) {
     const { done, value: message } = await next;
     if (done) return;
-    // Nothing comes before the answer but the end, which ends the pause before the next look, too.
+    // Until the answer, only the end of the input can arrive. It also ends the pause before the next poll.
     next = messages.next();
-    const ended = () => stopping.abort(new Error("The server that reads this has ended"));
+    const ended = () => stopping.abort(new Error("The server has exited"));
     next.then(({ done }) => done && ended(), ended);
     if (message.type !== "ReadLog") throw new TypeError(`A follower does not accept ${message.type}`);
     try {
       if (log === null) {
-        // A folder may be one of a disk that is not mounted now: it is looked for at each reading.
+        // The disk of a folder may not be mounted at present: each read opens it again.
         const target = open.use(await openTarget(begin.target, { make: false, signal }));
         log = open.use(new SegmentLog(target, { everyMs: begin.everyMs }));
       }
@@ -87,7 +87,7 @@ async function reportUpdate(
   { messages, send, stopping }: WorkParts,
   run: (signal: AbortSignal) => Promise<FollowerUpdate>,
 ): Promise<void> {
-  void messages.next().finally(() => stopping.abort(new Error("The server that wanted this has ended")));
+  void messages.next().finally(() => stopping.abort(new Error("The server has exited")));
   try {
     send({ type: "Updated", result: { ok: true, update: await run(stopping.signal) } });
   } catch (error) {

@@ -1,7 +1,7 @@
 /**
- * The process that works with a target: it ships the journal, or rebuilds a state of the past. Messages come on its standard
- * input and leave on its standard output. It may use the data folder and the target, and nothing else, and ends when its
- * input does.
+ * Entry of the process that works with a target: ships the journal, follows a replica, or rebuilds an earlier state. It
+ * receives messages on standard input and sends them on standard output. It may access only the data folder and the target,
+ * and exits when its input ends.
  */
 import { statfs } from "node:fs/promises";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ import { fetchWork, followWork, updateWork } from "./follow_work.ts";
 import type { Begin, FromProcess, ToProcess } from "./messages.ts";
 import { openTarget } from "../target/replica_target.ts";
 
-/** Aborted when nobody is there any more. */
+/** Aborted when the server has exited. */
 const stopping = new AbortController();
 let sending: Promise<void> = Promise.resolve();
 
@@ -28,7 +28,7 @@ function send(message: FromProcess): void {
   sending = sending.then(() => writeAll(Deno.stdout, encodeJsonLine(message))).catch(() => Deno.exit(1));
 }
 
-/** Ships until the input ends, and then once more. */
+/** Ships until the input ends, then once more. */
 async function ship(
   begin: Begin & { readonly work: "ship" },
   messages: AsyncGenerator<ToProcess>,
@@ -48,7 +48,7 @@ async function ship(
     side: {
       confirmed({ generation, seq }) {
         send({ type: "Confirmed", generation, seq });
-        // A long backlog takes many segments: the status is sent after each.
+        // A long backlog takes many segments, so send the status after each.
         send({ type: "Status", status: shipper.status });
       },
       restart: (restart) => send({ type: "Restart", ...restart }),
@@ -83,7 +83,7 @@ async function ship(
         break;
       case "Begin":
       case "ReadLog":
-        throw new TypeError(`${message.type} is not for who ships`);
+        throw new TypeError(`A process that ships does not accept ${message.type}`);
       default:
         message satisfies never;
     }
@@ -115,7 +115,7 @@ class ShipLoop {
       this.#again = true;
       return;
     }
-    // After a failure it is not tried more often because there is more to ship.
+    // After a failure, new rows do not cause earlier retries.
     if (this.#timer !== undefined) return void this.#checkDisk();
     this.#running = this.#run().finally(() => {
       this.#running = null;
@@ -139,7 +139,7 @@ class ShipLoop {
       await this.#shipper.ship();
       this.#failures = 0;
     } catch {
-      // The status has the error.
+      // The status contains the error.
       const { retryMsMin, retryMsMax } = replicationLimits;
       const pauseMs = Math.min(retryMsMax, retryMsMin * 2 ** this.#failures++);
       this.#timer = setTimeout(() => {
@@ -151,7 +151,7 @@ class ShipLoop {
     send({ type: "Status", status: this.#shipper.status });
   }
 
-  /** A journal that cannot be shipped must not fill the disk: the data comes first. */
+  /** Drops a journal that fills the disk while it cannot be shipped: the data has priority. */
   async #checkDisk(): Promise<void> {
     const { pendingBytesKept, diskReserveBytes } = replicationLimits;
     const { head, confirmed } = this.#journal.read(Number.MAX_SAFE_INTEGER);
@@ -163,13 +163,13 @@ class ShipLoop {
   }
 }
 
-/** Rebuilds a point and stages it; the input's end ends that. */
+/** Rebuilds a point and stages it. The end of the input aborts it. */
 async function stage(
   begin: Begin & { readonly work: "stage" },
   messages: AsyncGenerator<ToProcess>,
 ): Promise<void> {
-  // There is nothing to come but the end.
-  void messages.next().finally(() => stopping.abort(new Error("The server that wanted this has ended")));
+  // Only the end of the input can arrive.
+  void messages.next().finally(() => stopping.abort(new Error("The server has exited")));
   try {
     await using target = await openTarget(begin.target, { make: false, signal: stopping.signal });
     const plan = planRestore(await listGenerations(target), begin.point, {

@@ -55,9 +55,9 @@ export type Begin =
 
 export type ToProcess =
   | Begin
-  /** There is something to ship. */
+  /** New commits are ready to ship. */
   | { readonly type: "Ship" }
-  /** A snapshot is asked for. */
+  /** Requests a snapshot. */
   | { readonly type: "WantSnapshot" }
   | { readonly type: "Snapshot"; readonly made: MadeSnapshot }
   | { readonly type: "NoSnapshot"; readonly message: string }
@@ -67,7 +67,7 @@ export type ToProcess =
   | { readonly type: "ReadLog"; readonly after: LogPosition };
 
 export type FromProcess =
-  /** The target was reached for the first time, or not. */
+  /** Result of the first access to the target. */
   | {
     readonly type: "Opened";
     readonly fault: null | { readonly fault: ReplicaFault; readonly message: string };
@@ -75,19 +75,19 @@ export type FromProcess =
   | { readonly type: "Confirmed"; readonly generation: string; readonly seq: number }
   | ({ readonly type: "Restart" } & JournalRestart)
   | { readonly type: "SnapshotWanted" }
-  /** A snapshot's file is not needed any more. */
+  /** The file of a snapshot is no longer needed. */
   | { readonly type: "SnapshotTaken" }
   | { readonly type: "Status"; readonly status: ShippingStatus }
   | { readonly type: "Report"; readonly id: number; readonly generations: readonly GenerationReport[] }
   | { readonly type: "Progress"; readonly progress: PointProgress }
-  /** A row that was asked for, or a piece of its text: `more` pieces follow. */
+  /** A requested row, or a piece of its body. With `more`, another piece follows. */
   | {
     readonly type: "LogRow";
     readonly row: readonly [seq: number, tsBefore: number, ts: number, at: number, sum: string];
     readonly piece: string;
     readonly more: boolean;
   }
-  /** All rows were sent that are there now. */
+  /** Sent after the available rows. */
   | { readonly type: "LogBatch"; readonly newestTs: number; readonly checkedAt: number }
   | { readonly type: "LogFault"; readonly fault: ReplicaFault | "gap"; readonly message: string }
   | {

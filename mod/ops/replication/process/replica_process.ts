@@ -1,4 +1,4 @@
-/** The process that works with a target, as main sees it. */
+/** Handle of the process that works with a target, in the main process. */
 import { allowedPaths, HelperProcess } from "../../../kit/processes/helper_process.ts";
 import { encodeJsonLine, readJsonLines } from "../../../kit/processes/json_lines.ts";
 import { entryModule } from "../../../kit/processes/program_root.ts";
@@ -6,7 +6,7 @@ import { replicationLimits } from "../../limits.ts";
 import type { Begin, FromProcess, ToProcess } from "./messages.ts";
 import type { BucketLocation } from "../../../kit/locations/object_store.ts";
 
-/** Queries and mutations go first, but what is shipped late may be lost. */
+/** Queries and mutations have priority, but commits that are shipped late may be lost. */
 const NICENESS = 5;
 
 /** V8 lets its heap grow far beyond what is in use: the tasks for restores in `deno.json` have the same. */
@@ -24,7 +24,7 @@ const CLIENT_ENV = [
 
 export class ReplicaProcess {
   readonly #process: HelperProcess;
-  /** Settles when the process has ended and all it said was heard. Never rejects. */
+  /** Resolves when the process has exited and all its messages were handled. Never rejects. */
   readonly ended: Promise<void>;
 
   private constructor(process: HelperProcess, onMessage: (message: FromProcess) => void) {
@@ -32,7 +32,7 @@ export class ReplicaProcess {
     this.ended = this.#listen(onMessage);
   }
 
-  /** Starts one that may use the data folder and the target of what it begins with. */
+  /** Starts a process with access to the data folder and the target of `begin`. */
   static async start(begin: Begin, onMessage: (message: FromProcess) => void): Promise<ReplicaProcess> {
     const folders = [...new Set([begin.dataDir, await Deno.realPath(begin.dataDir)])];
     if (begin.target.kind === "folder") {
@@ -62,11 +62,11 @@ export class ReplicaProcess {
   }
 
   send(message: ToProcess): void {
-    // One that has ended is noticed by its end.
+    // `ended` reports a process that has exited.
     this.#process.input.write(encodeJsonLine(message)).catch(() => {});
   }
 
-  /** Lets it finish what it is doing, for a bounded time. */
+  /** Waits a bounded time for the work in progress, then ends the process. */
   async close(waitMs: number): Promise<void> {
     void this.#process.input.close().catch(() => {});
     const late = setTimeout(() => this.kill(), waitMs);
@@ -84,7 +84,7 @@ export class ReplicaProcess {
         onMessage(JSON.parse(line) as FromProcess);
       }
     } catch {
-      // A text that is no message: it is no good.
+      // Output that is not a message: the process is unusable.
       this.kill();
     }
     await this.#process.status;
@@ -92,7 +92,7 @@ export class ReplicaProcess {
   }
 }
 
-/** Where the client of a bucket connects to. */
+/** Returns the hosts that the client of a bucket connects to. */
 function hostsOf(location: BucketLocation): string[] {
   if (location.endpoint !== null) {
     const { hostname, port, protocol } = new URL(location.endpoint);

@@ -1,6 +1,5 @@
 /**
- * A log of rows that lies elsewhere than in segments, with snapshots beside it, as a replica that can be restored from. Nothing
- * is written to it.
+ * A read-only replica for restores whose rows are in a log instead of segments, with snapshots beside it.
  */
 import { type JournalRow, rowTimes } from "../../../engine/mod.ts";
 import { GENERATIONS, MARKER, parseName, segmentFile, snapshotFile } from "../names.ts";
@@ -10,7 +9,7 @@ import { packSegment } from "../segment.ts";
 import type { ReplicaTarget, TargetObject } from "./replica_target.ts";
 
 export interface LoggedSnapshot {
-  /** The row that it ends with, its ts and its chained sum. */
+  /** Its last row, with ts and chained checksum. */
   readonly seq: number;
   readonly ts: number;
   readonly sum: string;
@@ -19,18 +18,18 @@ export interface LoggedSnapshot {
   readonly bytes: number;
 }
 
-/** Where rows and snapshots are. Methods throw a `ReplicaError`. */
+/** Source of rows and snapshots. Methods throw a `ReplicaError`. */
 export interface LogSource extends AsyncDisposable {
-  /** For people. */
+  /** Display name. */
   readonly location: string;
   readonly generation: string;
-  /** Those that are there, the oldest first. */
+  /** Returns the existing snapshots, oldest first. */
   snapshots(): Promise<readonly LoggedSnapshot[]>;
-  /** The number of the newest row; 0: there is none. */
+  /** Returns the number of the newest row; 0 without rows. */
   end(): Promise<number>;
-  /** Rows behind one, up to another, in their order: as many as are read at once. None: there are none of them. */
+  /** Returns rows after one, up to another, in order. Returns a bounded number of them, and none if there are none. */
   rowsBehind(seq: number, upTo: number): Promise<readonly JournalRow[]>;
-  /** Brings the snapshot of a row into a file, which must not be there; `false` when there is none. */
+  /** Downloads the snapshot of a row into a new file; `false` if there is none. */
   download(seq: number, path: string): Promise<boolean>;
 }
 
@@ -81,7 +80,7 @@ export class LogReplica implements ReplicaTarget {
     }
   }
 
-  /** A segment is packed when it is asked for: who reads it checks that its rows follow one another, as of any other. */
+  /** Packs a segment on request. The reader verifies its rows like those of any segment. */
   async read(name: string): Promise<Uint8Array<ArrayBuffer> | null> {
     if (name === MARKER) return markerBytes();
     const segment = parseName(name);
@@ -96,7 +95,7 @@ export class LogReplica implements ReplicaTarget {
     return (await packSegment(rows, { generation, prev, level })).bytes;
   }
 
-  /** Rows that are read from the log at once are no more than fit into memory. */
+  /** Reads a bounded number of rows at once. */
   async stream(name: string): Promise<AsyncIterable<Uint8Array<ArrayBuffer>> | null> {
     const bytes = await this.read(name);
     return bytes === null ? null : ReadableStream.from([bytes]);
@@ -113,7 +112,7 @@ export class LogReplica implements ReplicaTarget {
     if (isThere) return true;
     const kept = await this.#source.snapshots();
     if (!kept.some(({ seq }) => seq === snapshot.seq)) {
-      throw this.#trimmed(`The snapshot of ts ${snapshot.ts} is not kept any more`);
+      throw this.#trimmed(`The snapshot of ts ${snapshot.ts} no longer exists`);
     }
     if (failure !== null) throw failure;
     return false;
@@ -143,7 +142,7 @@ export class LogReplica implements ReplicaTarget {
     await this.#source[Symbol.asyncDispose]();
   }
 
-  /** Throws a `ReplicaError` unless the row behind one is there. */
+  /** Throws a `ReplicaError` if the row after one is missing. */
   async #next(
     seq: number,
     upTo: number,
@@ -153,19 +152,19 @@ export class LogReplica implements ReplicaTarget {
     const rows = await this.#source.rowsBehind(seq, upTo);
     const [first, last] = [rows[0], rows.at(-1)];
     if (first?.seq === seq + 1 && last !== undefined) return { rows, first, last };
-    throw this.#trimmed(`Row ${seq + 1} is not in the log any more`);
+    throw this.#trimmed(`Row ${seq + 1} is no longer in the log`);
   }
 
-  /** Nothing is damaged then, and asking again shows what there is. */
+  /** Returns the error for removed rows: nothing is damaged, and another listing shows the current state. */
   #trimmed(what: string): ReplicaError {
     return new ReplicaError(
       "asked",
-      `${what}: while "${this.location}" was read its servers have made another snapshot, and have removed what only older ones ` +
-        "than the two that they keep need. Try again, and choose a newer point if this one is gone: --list shows what there is",
+      `${what}: while "${this.location}" was read, its servers made another snapshot and removed rows that only older ones ` +
+        "need. Try again. If this point is no longer restorable, choose a newer one: --list shows the restorable ranges",
     );
   }
 
   #refuse(): Promise<never> {
-    return Promise.reject(new ReplicaError("asked", `Nothing is written to "${this.location}" from here`));
+    return Promise.reject(new ReplicaError("asked", `"${this.location}" is read-only`));
   }
 }

@@ -22,7 +22,7 @@ export type TargetObject = Pick<ObjectInfo, "name" | "size">;
 export interface ReplicaTarget extends AsyncDisposable {
   /** Display name. */
   readonly location: string;
-  /** Whether old objects are removed although they are being read, without becoming a part of other objects. */
+  /** Whether old objects may be removed while they are read, without being merged into others. */
   readonly isTrimmed?: boolean;
   /** Lists the objects whose names begin with a prefix, in any order. */
   list(prefix: string): AsyncIterable<TargetObject>;
@@ -135,8 +135,8 @@ export class StoreTarget implements ReplicaTarget {
   }
 
   async removeLeftovers(at: number): Promise<void> {
-    // The parts of an unfinished upload are paid for, and no listing of objects shows them. Leftovers stay if the key may not
-    // list them, or the service cannot.
+    // Parts of unfinished uploads cost money and appear in no listing of objects. They remain if the key or the service does
+    // not permit listing them.
     const { partialKeptMs, uploadKeptMs } = replicationLimits;
     const before = at - (this.#store.kind === "folder" ? partialKeptMs : uploadKeptMs);
     await this.#store.removeUnfinished(GENERATIONS, { before }).catch(() => {});

@@ -52,7 +52,7 @@ export interface ExportedTable {
   readonly documents: number;
 }
 
-/** Closes the snapshot as early as possible, since it lets the log grow. Throws an `ExportError`, also for a full disk. */
+/** Closes the snapshot as early as possible: it lets the write-ahead log grow. Throws an `ExportError`, also for a full disk. */
 export async function exportFiles(
   snapshot: ExportSnapshot,
   options: ExportFilesOptions,

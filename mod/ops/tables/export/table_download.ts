@@ -64,7 +64,7 @@ export class TableDownload implements UnderlyingByteSource {
     this.#pieces = exportPieces(this.#snapshot, { ...options, shown });
   }
 
-  /** Reads until the table is known to be representable. Rejects otherwise, on abort, or if it takes too long. */
+  /** Reads until the table is known to be representable. Rejects otherwise, on abort, or at a limit of time or log size. */
   async prepare(signal: AbortSignal): Promise<void> {
     try {
       for (let isFirst = true;; isFirst = false) {

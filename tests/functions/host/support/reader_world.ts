@@ -94,7 +94,7 @@ export class ReaderWorld {
 
   /** A reader opens the snapshot of its newest wave, with commits that main has heard of. */
   pins(reader: FakeIsolate, ts: number): void {
-    this.pool.heard(ts);
+    this.pool.published(ts);
     this.finds(reader, ts);
   }
 

@@ -75,7 +75,7 @@ export class RealHost implements AsyncDisposable {
         log,
         batchPrefix,
         cores: 2,
-        census: starter.census,
+        isolateStats: starter.isolateStats,
         ...(observer && { observer }),
         code: { versions, version, source },
       });

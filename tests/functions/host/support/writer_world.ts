@@ -26,7 +26,7 @@ export class WriterWorld {
     log: (_level, message) => this.warnings.push(message),
     batchPrefix: "b",
     timeoutMs: functionLimits.mutationTimeoutMs,
-    awake: { waitStarted: () => this.waits.push("wait"), waitEnded: () => this.waits.push("over") },
+    spinner: { waitStarted: () => this.waits.push("wait"), waitEnded: () => this.waits.push("over") },
     onGroup: (entries) => this.reported.push(...entries.map(({ ts }) => `commit ${ts}`)),
     onGap: (ts) => this.reported.push(`gap ${ts}`),
   });
