@@ -305,6 +305,18 @@ Deno.test("disposing ends every process and leaves no file", async () => {
   await Deno.remove(place.dir);
 });
 
+Deno.test("disposing waits for starts, which remove their files", async () => {
+  await using place = await Place.make("serve");
+  let settled = false;
+  const start = place.starter.start("reader").finally(() => {
+    settled = true;
+  });
+  await until(() => place.names.length === 1);
+  await place.starter[Symbol.asyncDispose]();
+  assert.ok(settled);
+  assert.ok(!(await start).ok);
+});
+
 Deno.test("VE17 with little memory there are no spare isolates, and only a writer is started ahead", async () => {
   for (const sparing of [false, true]) {
     await using place = await Place.make("serve", { isolateMemory: { ...usualMemory, sparing } });

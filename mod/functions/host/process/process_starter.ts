@@ -57,6 +57,13 @@ export interface ProcessStarterOptions {
   readonly memory?: MemoryReader | null;
 }
 
+interface StartOptions {
+  readonly version: Version;
+  readonly gate?: BootGate | null;
+  readonly check?: CheckBounds;
+  readonly onProcess?: (process: IsolateProcess) => void;
+}
+
 /** Starts isolates. Disposal ends all of them and removes their files. */
 export class ProcessStarter implements IsolateStarter, AsyncDisposable {
   readonly isolateStats = new IsolateStats();
@@ -64,6 +71,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
   /** A folder with access for this user only: processes that can reach its sockets are trusted. */
   readonly #runDir: string;
   readonly #running = new Set<IsolateProcess>();
+  readonly #starts = new Set<Promise<StartResult>>();
   readonly #waiting = new PrestartedIsolates();
   /** Files from which prestarted isolates load their code. */
   readonly #places = new Set<string>();
@@ -178,14 +186,17 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     return { [Symbol.dispose]: () => Deno.removeSync(place) };
   }
 
-  async #start(
+  #start(role: IsolateRole, options: StartOptions): Promise<StartResult> {
+    const start = this.#startProcess(role, options);
+    this.#starts.add(start);
+    const onEnd = () => this.#starts.delete(start);
+    start.then(onEnd, onEnd);
+    return start;
+  }
+
+  async #startProcess(
     role: IsolateRole,
-    { version, gate = null, check, onProcess = () => {} }: {
-      readonly version: Version;
-      readonly gate?: BootGate | null;
-      readonly check?: CheckBounds;
-      readonly onProcess?: (process: IsolateProcess) => void;
-    },
+    { version, gate = null, check, onProcess = () => {} }: StartOptions,
   ): Promise<StartResult> {
     const name = `${role}-${++this.#started}`;
     const socketPath = join(this.#runDir, name);
@@ -275,6 +286,8 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     this.#memoryWatch?.[Symbol.dispose]();
     this.#killAll();
     await Promise.all([...this.#running].map((process) => process.ended));
+    // They still remove their files.
+    await Promise.allSettled(this.#starts);
     globalThis.removeEventListener("unload", this.#killAll);
     await remove(this.#runDir);
   }
