@@ -19,8 +19,6 @@ const INSIDE_TMPFS = "SYNCLINE_TEST_TMPFS";
 
 /** A job that takes longer has failed. */
 const JOB_MS_MAX = 20 * 60_000;
-/** With SYNCLINE_TEST_RETRY, more failed jobs than this are not retried. */
-const RETRIES_MAX = 5;
 /** Jobs listed with their times at the end. */
 const SLOWEST_SHOWN = 10;
 
@@ -153,44 +151,16 @@ async function runAll(): Promise<number> {
     const importMap = await writeImportMap(program, folder);
     clock.lap();
     endPhase("bundles");
-    const environment = { env: services, importMap, program, clock };
-    const outcomes = await runJobs(jobs, environment);
+    const outcomes = await runJobs(jobs, { env: services, importMap, program, clock });
     endPhase("tests");
-    const retried = await retryFailed(outcomes, environment);
-    if (retried.unsteady.length > 0) endPhase("retries");
-    return summarize(retried, `${phases.join(", ")}; CPU ${clock.total()}`);
+    return summarize(outcomes, `${phases.join(", ")}; CPU ${clock.total()}`);
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
 }
 
-/** The final outcomes, and the failures of jobs that passed when they were retried. */
-interface Retried {
-  readonly outcomes: readonly Outcome[];
-  readonly unsteady: readonly string[];
-}
-
-/**
- * Runs the jobs that failed once more, one at a time, if SYNCLINE_TEST_RETRY is set and only a few failed. A job that passes
- * then is reported as unsteady.
- */
-async function retryFailed(outcomes: readonly Outcome[], environment: Environment): Promise<Retried> {
-  const failed = outcomes.filter((outcome) => outcome.failed > 0);
-  if (Deno.env.get("SYNCLINE_TEST_RETRY") !== "1" || failed.length > RETRIES_MAX) {
-    return { outcomes, unsteady: [] };
-  }
-  const final = new Map(outcomes.map((outcome) => [outcome.job, outcome]));
-  const unsteady: string[] = [];
-  for (const { job, failures } of failed) {
-    const outcome = await runJob(job, environment);
-    final.set(job, outcome);
-    if (outcome.failed === 0) unsteady.push(...failures);
-  }
-  return { outcomes: [...final.values()], unsteady };
-}
-
 /** Prints what was skipped, what failed, times and totals. Returns the exit code. */
-function summarize({ outcomes, unsteady }: Retried, times: string): number {
+function summarize(outcomes: readonly Outcome[], times: string): number {
   const total = (what: "passed" | "failed" | "skipped") =>
     outcomes.reduce((sum, outcome) => sum + outcome[what], 0);
   const [passed, failed, skipped] = [total("passed"), total("failed"), total("skipped")];
@@ -199,7 +169,6 @@ function summarize({ outcomes, unsteady }: Retried, times: string): number {
   };
   list("Skipped:", outcomes.flatMap(({ skips }) => skips.map((line) => line.trim())));
   list("Failed:", outcomes.flatMap(({ failures }) => failures));
-  list("Unsteady, failed once and passed when retried:", unsteady);
   const slowest = outcomes.toSorted((a, b) => b.wallMs - a.wallMs).slice(0, SLOWEST_SHOWN);
   list(
     "Slowest:",
