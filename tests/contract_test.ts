@@ -67,7 +67,7 @@ async function testedIds(prefixes: readonly string[]): Promise<Map<string, strin
   return tested;
 }
 
-Deno.test("every rule of the contract has a test that carries its id, and the other way round", async () => {
+Deno.test("every rule of the contract has a test with its id, and every cited rule exists", async () => {
   const book = rulebook(await Deno.readTextFile(contract));
   assert.ok(book.rules.length > 0);
   assert.deepEqual(misfits(book, await testedIds(book.prefixes)), []);
@@ -92,7 +92,7 @@ Deno.test("a rule without a test, an outdated mark and an unknown id are reporte
   ]);
 });
 
-Deno.test("what comments of the code cite in brackets are rules and sections of the contract", async () => {
+Deno.test("rule ids cited in comments are rules and sections of the contract", async () => {
   const { prefixes, rules } = rulebook(await Deno.readTextFile(contract));
   const known = new Set([...prefixes, ...rules.map(({ id }) => id)]);
   let cited = 0;

@@ -34,7 +34,7 @@ Deno.test("AE14 the setup link creates the first administrator, once", async () 
   assert.equal(codeOf(await accounts.post("/admin/signin", { email, password })), "ok");
 });
 
-Deno.test("AE14 a wrong setup token creates nobody, and mistakes in the account leave the token usable", async () => {
+Deno.test("AE14 a wrong setup token creates no administrator, and invalid account data leave the token valid", async () => {
   await using accounts = await startTestAccounts();
   const token = await setupToken(accounts);
   for (const bad of ["", "x", `${token}x`, token.slice(1)]) {
@@ -52,7 +52,7 @@ Deno.test("AE14 a wrong setup token creates nobody, and mistakes in the account 
   assert.equal(codeOf(await accounts.post("/admin/setup", { token, email, password })), "ok");
 });
 
-Deno.test("AE14 of two setups at once with the right token one wins", async () => {
+Deno.test("AE14 of two simultaneous setups with the valid token one succeeds", async () => {
   await using accounts = await startTestAccounts();
   const token = await setupToken(accounts);
   const answers = await Promise.all(
@@ -64,7 +64,7 @@ Deno.test("AE14 of two setups at once with the right token one wins", async () =
   assert.equal(accounts.port.rows("_admins").length, 1);
 });
 
-Deno.test("before the server has printed a link no token is right", async () => {
+Deno.test("no token is accepted before the server has printed a setup link", async () => {
   await using accounts = await startTestAccounts();
   assert.equal(
     codeOf(await accounts.post("/admin/setup", { token: "", email, password })),
@@ -102,7 +102,7 @@ Deno.test("administrators are created, listed, given new passwords and signed ou
   assert.equal(await admins.revokeSessions("nobody@example.com"), null);
 });
 
-Deno.test("revoking the sessions of an address ends those of its user, too", async () => {
+Deno.test("revoking the sessions of an address also ends the sessions of its user", async () => {
   await using accounts = await startTestAccounts();
   const user = await accounts.signUp("both@example.com");
   const admin = await accounts.signInAdmin("both@example.com");

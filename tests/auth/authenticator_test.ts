@@ -79,7 +79,7 @@ Deno.test("AR4 a refresh ends no session", async () => {
   assert.equal((await accounts.service.authenticator.verify(accessToken)).ok, true);
 });
 
-Deno.test("AR1 the claims of a token must be those of its session", async () => {
+Deno.test("AR1 the claims of a token must match its session", async () => {
   const secret = randomBytes(32);
   await using accounts = await startTestAccounts({ secret });
   const { userId = "" } = await accounts.signUp("a@example.com");

@@ -62,7 +62,7 @@ async function asked(request: string) {
 }
 
 for (const { name, request, confirm, fragment, lifetimeMs, extra } of kinds) {
-  Deno.test(`CO5 ${name}: the mail has a link into the app with the token in its fragment, and a code`, async () => {
+  Deno.test(`CO5 ${name}: the email contains a code and a link into the app with the token in its fragment`, async () => {
     const { accounts, mail } = await asked(request);
     await using _accounts = accounts;
     assert.match(mail.link, new RegExp(`^https://app\\.example\\.com/auth#${fragment}=[A-Za-z0-9_-]{43}$`));
@@ -81,7 +81,7 @@ for (const { name, request, confirm, fragment, lifetimeMs, extra } of kinds) {
       assert.equal(accounts.port.rows("_users")[0]?.["emailVerified"], true);
     });
 
-    Deno.test(`CO3 ${name}: the ${by} is valid until its lifetime is over`, async () => {
+    Deno.test(`CO3 ${name}: the ${by} is valid until its lifetime ends`, async () => {
       const { accounts, mail } = await asked(request);
       await using _accounts = accounts;
       const proof = by === "token" ? { token: mail.token } : { email, code: mail.code };
@@ -92,7 +92,7 @@ for (const { name, request, confirm, fragment, lifetimeMs, extra } of kinds) {
     });
   }
 
-  Deno.test(`CO4 ${name}: 5 wrong attempts burn the code, from wherever they come`, async () => {
+  Deno.test(`CO4 ${name}: 5 wrong attempts invalidate the code, from any address`, async () => {
     const { accounts, mail } = await asked(request);
     await using _accounts = accounts;
     for (let i = 0; i < 5; i++) {
@@ -110,7 +110,7 @@ for (const { name, request, confirm, fragment, lifetimeMs, extra } of kinds) {
     assert.equal(codeOf(await accounts.post(confirm, { token: mail.token, ...extra })), "ok");
   });
 
-  Deno.test(`CO4 ${name}: a thousand addresses guessing at once try five codes`, async () => {
+  Deno.test(`CO4 ${name}: a thousand addresses that guess at the same time get five attempts`, async () => {
     const { accounts, mail } = await asked(request);
     await using _accounts = accounts;
     const guesses = Array.from({ length: 1_000 }, (_, i) => ((Number(mail.code) + i + 1) % 1_000_000));
@@ -128,7 +128,7 @@ for (const { name, request, confirm, fragment, lifetimeMs, extra } of kinds) {
     );
   });
 
-  Deno.test(`${name}: a newer mail replaces the older code, and the older link remains valid`, async () => {
+  Deno.test(`${name}: a newer email replaces the older code, and the older link remains valid`, async () => {
     const { accounts, mail: older } = await asked(request);
     await using _accounts = accounts;
     accounts.clock.now += 5 * MINUTE_MS;
@@ -148,7 +148,7 @@ for (const { name, request, confirm, fragment, lifetimeMs, extra } of kinds) {
     );
   });
 
-  Deno.test(`${name}: codes and tokens of another kind are worth nothing here`, async () => {
+  Deno.test(`${name}: codes and tokens of another kind are refused`, async () => {
     const { accounts, mail } = await asked(request);
     await using _accounts = accounts;
     for (const other of kinds.filter((kind) => kind.name !== name)) {
@@ -173,7 +173,7 @@ for (const { name, request, confirm, fragment, lifetimeMs, extra } of kinds) {
     }
   });
 
-  Deno.test(`AE9 ${name}: every request returns {}, and only entitled addresses get a mail`, async () => {
+  Deno.test(`AE9 ${name}: every request returns {}, and only eligible addresses get an email`, async () => {
     await using accounts = await startTestAccounts({ signups: false });
     for (const address of ["unknown@example.com", "not an address", ""]) {
       const answer = await accounts.post(request, { email: address });
@@ -184,7 +184,7 @@ for (const { name, request, confirm, fragment, lifetimeMs, extra } of kinds) {
     assert.deepEqual(accounts.port.rows("_codes"), []);
   });
 
-  Deno.test(`AE3 ${name}: five mails to one address, then 429 with Retry-After, whether it has an account or not`, async () => {
+  Deno.test(`AE3 ${name}: five emails to one address, then 429 with Retry-After, with or without an account`, async () => {
     await using accounts = await startTestAccounts();
     await accounts.signUp("other@example.com");
     for (const address of ["other@example.com", "unknown@example.com"]) {
@@ -204,7 +204,7 @@ for (const { name, request, confirm, fragment, lifetimeMs, extra } of kinds) {
   });
 
   for (const body of [{}, { email }, { code: "123456" }, { token: 5 }, { email: 5, code: 5 }]) {
-    Deno.test(`${name}: ${JSON.stringify(body)} is no proof`, async () => {
+    Deno.test(`${name}: ${JSON.stringify(body)} is refused as a credential`, async () => {
       await using accounts = await startTestAccounts();
       assert.equal(codeOf(await accounts.post(confirm, { ...body, ...extra })), "400 bad_request");
     });
@@ -242,7 +242,7 @@ Deno.test("AE11 a reset sets the password, ends all other sessions and answers w
   assert.equal(codeOf(await accounts.post("/signin", { email, password: "new password" })), "ok");
 });
 
-Deno.test("AE12 a sign-in by mail creates a verified user on first sight when sign-ups are allowed", async () => {
+Deno.test("AE12 sign-in by email creates a verified user if sign-ups are allowed", async () => {
   await using accounts = await startTestAccounts();
   await accounts.post("/magic/request", { email: "New@example.com" });
   const { token } = await mailed(accounts, "new@example.com");
@@ -258,7 +258,7 @@ Deno.test("AE12 a sign-in by mail creates a verified user on first sight when si
   assert.equal(accounts.port.rows("_users").length, 1);
 });
 
-Deno.test("a sign-in by mail lets in nobody whose password was set before the address was confirmed", async () => {
+Deno.test("sign-in by email is refused if the password was set before the address was confirmed", async () => {
   await using accounts = await startTestAccounts();
   const squatter = await accounts.signUp(email, "squatter's password");
   await accounts.post("/magic/request", { email });
@@ -272,7 +272,7 @@ Deno.test("a sign-in by mail lets in nobody whose password was set before the ad
   );
 });
 
-Deno.test("a verified user keeps password and sessions when signing in by mail", async () => {
+Deno.test("a verified user keeps password and sessions after signing in by email", async () => {
   await using accounts = await startTestAccounts();
   const { accessToken } = await accounts.signUp(email);
   await accounts.post("/verify-email/confirm", { token: (await mailed(accounts)).token });
@@ -282,13 +282,13 @@ Deno.test("a verified user keeps password and sessions when signing in by mail",
   assert.equal(codeOf(await accounts.post("/signin", { email, password })), "ok");
 });
 
-Deno.test("sign-in by mail can be disabled", async () => {
+Deno.test("sign-in by email can be disabled", async () => {
   await using accounts = await startTestAccounts({ magicLink: false });
   assert.equal(codeOf(await accounts.post("/magic/request", { email })), "403 magic_link_disabled");
   assert.equal(codeOf(await accounts.post("/magic/verify", { token: "x" })), "403 magic_link_disabled");
 });
 
-Deno.test("AE4 AE17 without a mail server all requests return the same, are logged, and mail is not offered", async () => {
+Deno.test("AE4 AE17 without a mail server all requests return the same, are logged, and email sign-in is not offered", async () => {
   await using accounts = await startTestAccounts({ mail: false });
   await accounts.signUp(email);
   assert.equal((await accounts.get("/providers")).body.magicLink, false);

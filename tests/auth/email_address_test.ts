@@ -66,7 +66,7 @@ for (
     ["plain", null],
   ] as const
 ) {
-  Deno.test(`OL5 an issuer's address ${JSON.stringify(text)} ${stored === null ? "counts for nothing" : "is as given"}`, () => {
+  Deno.test(`OL5 an issuer's address ${JSON.stringify(text)} ${stored === null ? "is ignored" : "is stored as given"}`, () => {
     assert.equal(emailAsGiven(text), stored);
   });
 }

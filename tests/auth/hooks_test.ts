@@ -58,7 +58,7 @@ const parts: AppParts = {
   },
 };
 
-Deno.test("OH1 OH3 a user made by password, mail or an administrator is the app's in the same transaction, and so is each sign-in", async () => {
+Deno.test("OH1 OH3 the hook runs in the transaction that creates a user by password, email or administrator, and in that of each sign-in", async () => {
   await using accounts = await startTestAccounts({ app: parts });
   await accounts.signUp("ann@example.com");
   await accounts.post("/signin", { email: "ann@example.com", password: "correct horse" });
@@ -79,7 +79,7 @@ Deno.test("OH1 OH3 a user made by password, mail or an administrator is the app'
   );
 });
 
-Deno.test("OH1 OH3 a user made by a provider or a token of an issuer is, too, once, with what is known of them", async () => {
+Deno.test("OH1 OH3 it also runs once for a user created by a provider or an issuer's token, with the known profile data", async () => {
   const key = await signingKey("ES256", "k");
   await using signIns = await startTestSignIns({ app: parts });
   const ann = { id: "4711", email: "ann@example.com", verified: true };
@@ -110,7 +110,7 @@ Deno.test("OH1 OH3 a user made by a provider or a token of an issuer is, too, on
   assert.equal(accounts.port.rows("_users").length, 1);
 });
 
-Deno.test("OH2 who is refused by the app gets its code, and nothing is kept", async () => {
+Deno.test("OH2 a user refused by the app gets the app's error code, and nothing is stored", async () => {
   await using signIns = await startTestSignIns({ app: parts });
   const { accounts } = signIns;
   const answer = await accounts.post("/signup", { email: "banned@example.com", password: "correct horse" });
@@ -150,7 +150,7 @@ Deno.test("OH3 a sign-in that the app refuses opens no session", async () => {
   assert.equal(accounts.port.rows("visits").length, 1);
 });
 
-Deno.test("OH4 neither clients nor functions of clients reach what the app says, and it cannot be left open", async () => {
+Deno.test("OH4 the hook cannot be called by clients or their functions, and cannot be public", async () => {
   await using accounts = await startTestAccounts({ app: parts });
   const { accessToken, userId } = await accounts.signUp("ann@example.com");
   const event = { user: userId, by: "password", provider: null, issuer: null, claims: {} };

@@ -3,7 +3,7 @@ import { password, startTestAccounts } from "./support/test_accounts.ts";
 
 const email = "a@example.com";
 
-Deno.test("a user sees their account and changes their name", async () => {
+Deno.test("users read their account and change their name", async () => {
   await using accounts = await startTestAccounts();
   const { accessToken, userId } = await accounts.signUp(email);
   await accounts.call("_auth:setName", { name: "  Ann " }, accessToken);
@@ -14,7 +14,7 @@ Deno.test("a user sees their account and changes their name", async () => {
   assert.equal(await accounts.call("_auth:account", {}, null), null);
 });
 
-Deno.test("a user lists their own sessions, newest first, and no others", async () => {
+Deno.test("users list only their own sessions, newest first", async () => {
   await using accounts = await startTestAccounts();
   await accounts.post("/signup", { email, password }, { headers: { "User-Agent": "Phone" } });
   const { body } = await accounts.post("/signin", { email, password }, {
@@ -40,7 +40,7 @@ Deno.test("a user lists their own sessions, newest first, and no others", async 
   ]);
 });
 
-Deno.test("a user ends one of their sessions, and nobody else's", async () => {
+Deno.test("users end only their own sessions", async () => {
   await using accounts = await startTestAccounts();
   const first = await accounts.signUp(email);
   const second = (await accounts.post("/signin", { email, password })).body;
@@ -76,7 +76,7 @@ for (const keepCurrent of [true, false]) {
   });
 }
 
-Deno.test("a new password needs the old one and ends the other sessions", async () => {
+Deno.test("a new password requires the old one and ends the other sessions", async () => {
   await using accounts = await startTestAccounts();
   const here = await accounts.signUp(email);
   const there = (await accounts.post("/signin", { email, password })).body;
@@ -111,7 +111,7 @@ Deno.test("guessing the current password over a socket is limited", async () => 
   assert.deepEqual([...errors], ["invalid_credentials", "rate_limited"]);
 });
 
-Deno.test("a new address becomes the user's when the mail sent to it is used", async () => {
+Deno.test("a new address is stored when the email sent to it is used", async () => {
   for (const by of ["token", "code"] as const) {
     await using accounts = await startTestAccounts();
     const { accessToken, userId } = await accounts.signUp(email);
@@ -139,7 +139,7 @@ Deno.test("a new address becomes the user's when the mail sent to it is used", a
   }
 });
 
-Deno.test("a new address that belongs to another user is refused, even if that user signed up after the mail", async () => {
+Deno.test("a new address of another user is refused, even if that user signed up after the email", async () => {
   await using accounts = await startTestAccounts();
   const { accessToken } = await accounts.signUp(email);
   await accounts.signUp("taken@example.com");
@@ -181,7 +181,7 @@ for (const [udfPath, args] of calls) {
   });
 }
 
-Deno.test("an administrator who acts as a user cannot change who gets in, but can leave", async () => {
+Deno.test("an administrator who impersonates a user cannot change sign-in methods, but can end the impersonation", async () => {
   await using accounts = await startTestAccounts();
   const user = await accounts.signUp(email);
   const admin = await accounts.signInAdmin("admin@example.com");
@@ -209,7 +209,7 @@ Deno.test("an administrator who acts as a user cannot change who gets in, but ca
   assert.equal((await accounts.service.authenticator.verify(user.accessToken)).ok, true);
 });
 
-Deno.test("an administrator lists and ends their own sessions, and has no user's account", async () => {
+Deno.test("administrators list and end their own sessions, and have no user account", async () => {
   await using accounts = await startTestAccounts();
   await accounts.signUp(email);
   const admin = await accounts.signInAdmin("admin@example.com");

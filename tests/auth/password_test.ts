@@ -11,7 +11,7 @@ import { ServiceError } from "../../mod/errors.ts";
 const cheap = { memoryKiB: 64, passes: 1, lanes: 1 };
 const hasher = new PasswordHasher({ cost: cheap });
 
-Deno.test("a password is stored as argon2id with the cost OWASP advises", async () => {
+Deno.test("a password is stored as argon2id with the cost that OWASP recommends", async () => {
   const stored = await new PasswordHasher().hash("correct horse");
   assert.match(stored, /^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/);
   assert.equal(await new PasswordHasher().verify("correct horse", stored), true);
@@ -45,12 +45,12 @@ Deno.test("no account, no password and a broken hash are refused like a wrong pa
   assert.equal(await hasher.verify("password", "$2b$10$something"), false);
 });
 
-Deno.test("a stored hash that would cost far too much is not computed", async () => {
+Deno.test("a stored hash of excessive cost is not computed", async () => {
   const huge = (await hasher.hash("password")).replace("m=64", "m=9999999");
   assert.equal(await hasher.verify("password", huge), false);
 });
 
-Deno.test("a hash with a lower cost than the current one needs a rehash", async () => {
+Deno.test("a hash of a lower cost than the current one needs a rehash", async () => {
   const stored = await hasher.hash("password");
   assert.equal(hasher.needsRehash(stored), false);
   assert.equal(new PasswordHasher().needsRehash(stored), true);
@@ -74,7 +74,7 @@ Deno.test("hashes beyond the bound wait, and beyond the queue are refused", asyn
   assert.match(await busy.hash("password"), /^\$argon2id/);
 });
 
-Deno.test("AE15 a password has 8 to 256 characters, counted as people count", () => {
+Deno.test("AE15 a password has 8 to 256 user-perceived characters", () => {
   const code = (password: string) => {
     try {
       checkedPassword(password);

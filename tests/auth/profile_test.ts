@@ -82,7 +82,7 @@ const nobody = { principal: null, userId: null, adminId: null, sessionId: null }
 const system = (accounts: TestAccounts, name: string, args: Record<string, unknown>) =>
   accounts.port.mutate({ udfPath: `_system/auth:${name}`, args, identity: nobody, origin: "system" });
 
-Deno.test("PF1 PF2 each user has a profile with its defaults, however they come, filled with what fits of what is said of them", async () => {
+Deno.test("PF1 PF2 each user has a profile with defaults, however it was created, filled with the matching known data", async () => {
   await using signIns = await startTestSignIns({ app: parts });
   const { accounts } = signIns;
   await accounts.signUp("ann@example.com");
@@ -127,7 +127,7 @@ Deno.test("PF2 a token of another issuer fills the profile of the user it makes"
   }]);
 });
 
-Deno.test("PF3 the app writes the profile of a user and nothing else of them, and only what fits", async () => {
+Deno.test("PF3 the app writes only the profile of a user, and only valid fields", async () => {
   await using accounts = await startTestAccounts({ app: parts });
   const { accessToken } = await accounts.signUp("ann@example.com");
   const set = (fields: Record<string, unknown>) => accounts.call("people:set", { fields }, accessToken);
@@ -153,7 +153,7 @@ Deno.test("PF3 the app writes the profile of a user and nothing else of them, an
   assert.deepEqual(profilesOf(accounts), [account]);
 });
 
-Deno.test("PF3 PF4 without a profile nothing is written of users, by the app or by administrators", async () => {
+Deno.test("PF3 PF4 without a profile neither the app nor administrators can write to users", async () => {
   await using accounts = await startTestAccounts({ app: { ...parts, profile: undefined } as never });
   const { accessToken } = await accounts.signUp("ann@example.com");
   await assert.rejects(
@@ -193,7 +193,7 @@ Deno.test("PF4 administrators create and edit users with a profile that fits, fi
   assert.deepEqual([eve?.["name"], more], [undefined, []], "what does not fit changes nothing");
 });
 
-Deno.test("PF1 a profile that cannot begin empty, or is none, is a fault of the app", () => {
+Deno.test("PF1 a missing profile, or one that cannot start empty, is an error of the app", () => {
   const load = (exports: Record<string, unknown>) =>
     assembleApp([{ name: "auth.ts", modulePath: "auth", exports }], {
       systemModules: authModules,

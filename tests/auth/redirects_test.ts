@@ -81,7 +81,7 @@ for (
     assert.equal(resolved(live, url), null));
 }
 
-Deno.test("RD3 in development http on this machine is allowed too, and nothing else", () => {
+Deno.test("RD3 development also allows http on loopback, and nothing else", () => {
   for (
     const url of [
       "http://localhost:5173/",

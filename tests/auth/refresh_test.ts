@@ -58,7 +58,7 @@ Deno.test("RT4 the reuse of a token rotated long ago still ends the session", as
   assert.equal(codeOf(await refresh(accounts, current)), "401 invalid_refresh_token");
 });
 
-Deno.test("RT3 RT4 tokens rotated in quick succession are each stale for 10 s of their own", async () => {
+Deno.test("RT3 RT4 tokens rotated in quick succession are each stale after 10 s", async () => {
   await using accounts = await startTestAccounts();
   const { refreshToken: first } = await accounts.signUp("a@example.com");
   const { body: { refreshToken: second } } = await refresh(accounts, first);
@@ -99,7 +99,7 @@ Deno.test("RT3 ten refreshes with one token at once: one succeeds, nine are stal
   assert.equal(codeOf(await refresh(accounts, refreshToken)), "ok");
 });
 
-Deno.test("the same attempt within 10 s gets the same tokens again, so a lost response does not end the session", async () => {
+Deno.test("the same attempt within 10 s gets the same tokens, so a lost response does not end the session", async () => {
   await using accounts = await startTestAccounts();
   const { refreshToken: first } = await accounts.signUp("a@example.com");
   const attemptId = "attempt-0123456789";
@@ -162,7 +162,7 @@ Deno.test("AE8 sign-out ends the session of the refresh token, of the access tok
 });
 
 for (const text of ["", "{", "[]", "null", '{"refreshToken":5}', '{"refreshToken":"x"}']) {
-  Deno.test(`AE8 sign-out with ${JSON.stringify(text)} for a body answers {} and ends nothing`, async () => {
+  Deno.test(`AE8 sign-out with the body ${JSON.stringify(text)} returns {} and ends no session`, async () => {
     await using accounts = await startTestAccounts();
     await accounts.signUp("a@example.com");
     const answer = await accounts.post("/signout", undefined, { text, bearer: "no.such.token" });
@@ -171,7 +171,7 @@ for (const text of ["", "{", "[]", "null", '{"refreshToken":5}', '{"refreshToken
   });
 }
 
-Deno.test("AE8 an access token that has expired says whose session is to end", async () => {
+Deno.test("AE8 an expired access token identifies the session to end", async () => {
   await using accounts = await startTestAccounts();
   const { accessToken } = await accounts.signUp("a@example.com");
   await accounts.signUp("b@example.com");
@@ -222,7 +222,7 @@ Deno.test("AT3 RT6 an impersonation session keeps its expiry and caps its access
   assert.equal(codeOf(await refresh(accounts, refreshed.body.refreshToken)), "401 session_expired");
 });
 
-Deno.test("AT3 RT6 RT5 an impersonation that begins within a second ends with the last token that can be made for it", async () => {
+Deno.test("AT3 RT6 RT5 an impersonation ends no later than its last access token, even if it starts within that second", async () => {
   await using accounts = await startTestAccounts();
   const user = await accounts.signUp("a@example.com");
   const admin = await accounts.signInAdmin("admin@example.com");
@@ -243,7 +243,7 @@ Deno.test("AT3 RT6 RT5 an impersonation that begins within a second ends with th
   assert.equal(codeOf(await refresh(accounts, refreshed.body.refreshToken)), "401 session_expired");
 });
 
-Deno.test("expired rows are swept: codes at once, sessions once nobody needs the reason any more", async () => {
+Deno.test("expired rows are deleted: codes immediately, sessions once the reason is no longer needed", async () => {
   await using accounts = await startTestAccounts();
   await accounts.signUp("a@example.com");
   const kept = await accounts.signUp("b@example.com");

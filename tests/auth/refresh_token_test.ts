@@ -30,7 +30,7 @@ Deno.test("each refresh token of a session is new and follows from the one befor
   assert.equal(seen.size, 201);
 });
 
-Deno.test("under another key a token opens to another family, and its session continues differently", () => {
+Deno.test("with another key a token opens to another family, and its session ends differently", () => {
   const first = tokens.first();
   const other = new RefreshTokens(randomBytes(32));
   assert.notEqual(other.open(first.token)?.family, first.family);
@@ -62,7 +62,7 @@ for (
   Deno.test(`${JSON.stringify(text)} is not a refresh token`, () => assert.equal(tokens.open(text), null));
 }
 
-Deno.test("tokens issued by the first version open to their family and generation", () => {
+Deno.test("tokens issued by the first version give their family and generation", () => {
   const earlier = new RefreshTokens(Uint8Array.from({ length: 32 }, (_, i) => i));
   const family = "558a1e9d8aef337f6297eaf0";
   assert.deepEqual(earlier.open("8Zc45DWp3K8xBNf_1wrGL9ZoqUYJwFNyf9AHmMuXr7M"), { family, generation: 0 });
@@ -83,7 +83,7 @@ function encryptedToken(key: Uint8Array, family: string, generation: number): st
   return Buffer.concat([random, block]).toString("base64url");
 }
 
-Deno.test("a session of the first version is refreshed, and the reuse of its token ends it", async () => {
+Deno.test("a session of the first version is refreshed, and reuse of its token ends it", async () => {
   const secret = randomBytes(32);
   const keys = deriveKeys(secret);
   const hasher = await TokenHasher.create(keys.tokenHashes);

@@ -41,7 +41,7 @@ for (const path of posts) {
   });
 }
 
-Deno.test("AE1 a body is parsed as JSON independent of its content type", async () => {
+Deno.test("AE1 a body is parsed as JSON whatever its content type", async () => {
   await using accounts = await startTestAccounts();
   const credential = { email: "nobody@example.com", password };
   for (
@@ -52,14 +52,14 @@ Deno.test("AE1 a body is parsed as JSON independent of its content type", async 
   }
 });
 
-Deno.test("unknown paths and methods are not found", async () => {
+Deno.test("unknown paths and methods return 404", async () => {
   await using accounts = await startTestAccounts();
   assert.equal((await accounts.get("/signup")).status, 404);
   assert.equal((await accounts.post("/nonsense")).status, 404);
   assert.equal((await accounts.post("/providers")).status, 404);
 });
 
-Deno.test("AE2 a client that tries many passwords must wait, and others need not", async () => {
+Deno.test("AE2 a client that tries many passwords must wait, and other clients need not", async () => {
   await using accounts = await startTestAccounts();
   const attempt = (i: number, from: string) =>
     accounts.post("/signin", { email: `a${i}@example.com`, password }, { from });
@@ -87,7 +87,7 @@ Deno.test("AE2 a client that guesses one account's password must wait; its owner
   assert.equal((await signIn(password, "203.0.113.1")).status, 200);
 });
 
-Deno.test("right passwords do not count as guesses", async () => {
+Deno.test("correct passwords do not count as attempts", async () => {
   await using accounts = await startTestAccounts();
   await accounts.signUp("a@example.com");
   for (let i = 0; i < 40; i++) {
@@ -130,7 +130,7 @@ const refusals: [path: string, body: Record<string, string>, code: string][] = [
   ["/admin/setup", { token: "x", email: "a@example.com", password }, "setup_done"],
 ];
 for (const [path, body, code] of refusals) {
-  Deno.test(`POST ${path} asks for what is in its body: who is signed in changes nothing`, async () => {
+  Deno.test(`POST ${path} depends on its body only, not on the signed-in user`, async () => {
     await using accounts = await startTestAccounts();
     const user = await accounts.signUp("taken@example.com");
     const admin = await accounts.signInAdmin("admin@example.com");
@@ -146,7 +146,7 @@ for (const [path, body, code] of refusals) {
   });
 }
 
-Deno.test("AE16 wrong guesses from many addresses do not lock out an owner who signed in before", async () => {
+Deno.test("AE16 wrong passwords from many addresses do not lock out an owner who signed in before", async () => {
   await using accounts = await startTestAccounts();
   const body = { email: "a@example.com", password };
   await accounts.signUp(body.email);

@@ -20,7 +20,7 @@ Deno.test("AT4 the secret key is made once with mode 0600 and read again afterwa
     assert.deepEqual([...Deno.readDirSync(folder)].map((entry) => entry.name), [secretKeyFile]);
   }));
 
-Deno.test("a secret key others could read is closed to them and reported", () =>
+Deno.test("a secret key that others can read is restricted and reported", () =>
   withFolder(async (folder) => {
     const { keys } = await loadSecretKeys(folder);
     await Deno.chmod(join(folder, secretKeyFile), 0o644);
@@ -54,7 +54,7 @@ for (
     }));
 }
 
-Deno.test("AT4 each use of the secret has a key of its own, and equal secrets give equal keys", () => {
+Deno.test("AT4 each use of the secret has its own key, and equal secrets give equal keys", () => {
   const secret = crypto.getRandomValues(new Uint8Array(32));
   const keys = Object.values(deriveKeys(secret)).map((key) => key.join());
   assert.equal(new Set(keys).size, 5);

@@ -74,7 +74,7 @@ for (const [name, body, status, code] of refusedSignUps) {
   });
 }
 
-Deno.test("AE4 AE5 sign-ups can be disabled, and /providers says so", async () => {
+Deno.test("AE4 AE5 sign-ups can be disabled, and /providers reports it", async () => {
   await using accounts = await startTestAccounts({ signups: false, magicLink: false });
   const { status, body } = await accounts.post("/signup", { email: "a@example.com", password });
   assert.equal(status, 403);
@@ -87,7 +87,7 @@ Deno.test("AE4 AE5 sign-ups can be disabled, and /providers says so", async () =
   });
 });
 
-Deno.test("two sign-ups with one address at once make one user", async () => {
+Deno.test("two simultaneous sign-ups with one address create one user", async () => {
   await using accounts = await startTestAccounts();
   const body = { email: "a@example.com", password };
   const answers = await Promise.all([accounts.post("/signup", body), accounts.post("/signup", body)]);
@@ -140,7 +140,7 @@ Deno.test("AE6 refusing an unknown address computes the same hash as refusing a 
   assert.deepEqual(verified.map(([, stored]) => stored !== null), [true, false, false]);
 });
 
-Deno.test("AE13 a password of another account, of an administrator or of a user at the wrong door opens nothing", async () => {
+Deno.test("AE13 the password of another account or of the other account type is refused", async () => {
   await using accounts = await startTestAccounts();
   await accounts.signUp("user@example.com", "password of user");
   await accounts.signInAdmin("admin@example.com", "password of admin");
@@ -156,7 +156,7 @@ Deno.test("AE13 a password of another account, of an administrator or of a user 
   }
 });
 
-Deno.test("AE13 one address may belong to a user and to an administrator, who are two people", async () => {
+Deno.test("AE13 one address may belong to a user and to an administrator, which are separate accounts", async () => {
   await using accounts = await startTestAccounts();
   const user = await accounts.signUp("both@example.com", "password of user");
   const admin = await accounts.signInAdmin("both@example.com", "password of admin");
@@ -169,7 +169,7 @@ Deno.test("AE13 one address may belong to a user and to an administrator, who ar
   assert.equal((await accounts.identityOf(user.accessToken)).principal, `user:${user.userId}`);
 });
 
-Deno.test("AE5 AE7 with verification required sign-up gives no tokens and sign-in waits for the address", async () => {
+Deno.test("AE5 AE7 if verification is required, sign-up returns no tokens and sign-in requires a verified address", async () => {
   await using accounts = await startTestAccounts({ requireVerification: true });
   const signedUp = await accounts.post("/signup", { email: "a@example.com", password });
   assert.deepEqual(signedUp.body, { verificationRequired: true });
@@ -184,7 +184,7 @@ Deno.test("AE5 AE7 with verification required sign-up gives no tokens and sign-i
   assert.equal((await accounts.post("/signin", { email: "a@example.com", password })).status, 200);
 });
 
-Deno.test("a hash of yesterday's cost is replaced when its owner signs in", async () => {
+Deno.test("a hash of an outdated cost is replaced when its owner signs in", async () => {
   const cheap = { memoryKiB: 64, passes: 1, lanes: 1 };
   const passwords = new PasswordHasher({ cost: { ...cheap, passes: 2 } });
   await using accounts = await startTestAccounts({ passwords });

@@ -21,7 +21,7 @@ Deno.test("the launcher unpacks once, and again if something is damaged", async 
   await writeLauncher(folder, writeSmallArchive);
   const launcher = launcherIn(folder);
 
-  await t.step("several starts at once unpack it once", async () => {
+  await t.step("several simultaneous starts unpack the files once", async () => {
     const runs = await Promise.all(Array.from({ length: 2 }, () => machine.run([...launcher, "--help"])));
     for (const { code, output } of runs) {
       assert.equal(code, 0, output);
@@ -40,7 +40,7 @@ Deno.test("the launcher unpacks once, and again if something is damaged", async 
     assert.deepEqual(await machine.unpacked(), [name]);
   });
 
-  await t.step("deno compile takes the launcher's flags, and all of it goes into the program", async () => {
+  await t.step("deno compile takes the launcher's flags and includes all files", async () => {
     const file = `${machine.dir}/compiled`;
     // A stand-in that has the form of a denort but does not run the program.
     await compileLauncher(folder, { file, denort: Deno.execPath() });
@@ -74,7 +74,7 @@ Deno.test("the launcher runs the server and ends with it", async (t) => {
     return server;
   };
 
-  await t.step("a signal while it unpacks ends it and leaves nothing", async () => {
+  await t.step("a signal while unpacking ends the process and leaves no files", async () => {
     const { process } = machine.start([...launcher, "--help"], { HOME: `${machine.dir}/empty` });
     const parts = () => machine.unpacked("empty").catch(() => []);
     await until(async () => (await parts()).length > 0, { what: "something is unpacked" });
@@ -84,7 +84,7 @@ Deno.test("the launcher runs the server and ends with it", async (t) => {
   });
 
   await t.step(
-    "SIGTERM, however often it arrives at once, ends the server in order and all with it",
+    "SIGTERM, even if repeated, ends the server and its processes in order",
     async () => {
       const { process, output, url } = await machine.serve(launcher);
       const health = await fetch(`${url}/api/health`);

@@ -14,7 +14,7 @@ Deno.test("the zod of isolates is up to date: deno task build:zod", options, asy
   assert.ok(!/\/npm\/|node_modules|sourceMappingURL/.test(kept), "it names where it was built");
 });
 
-Deno.test("the zod of isolates exports what the package does, and is another instance under another address", async () => {
+Deno.test("zod in isolates has the exports of the package, and is another instance with another address", async () => {
   const [one, other, whole] = await Promise.all([
     import(`${stored.href}?one`),
     import(`${stored.href}?other`),

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { projectDir } from "../../mod/build/payload.ts";
 import { SERVE_CONFIG, SERVE_LOCK, serveConfig } from "../../mod/build/serve_config.ts";
 
-Deno.test("deno.serve.json and its lock are what `deno task build:serve` writes", async () => {
+Deno.test("deno.serve.json and its lock equal the output of `deno task build:serve`", async () => {
   const { config, lock } = await serveConfig();
   const [there, locked] = await Promise.all(
     [SERVE_CONFIG, SERVE_LOCK].map((name) => Deno.readTextFile(join(projectDir, name))),
@@ -23,7 +23,7 @@ Deno.test("it has the permission sets that its tasks name, and no other", async 
   assert.ok(named.includes("serve") && !named.includes("test"));
 });
 
-Deno.test("what tests and builds alone need is not in it", async () => {
+Deno.test("it contains no dependency that only tests and builds need", async () => {
   const { npm } = JSON.parse(await Deno.readTextFile(join(projectDir, SERVE_LOCK))) as { npm: object };
   const names = Object.keys(npm);
   assert.ok(names.some((name) => name.startsWith("hono@")));

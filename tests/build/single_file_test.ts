@@ -6,7 +6,7 @@ import { makeImages, measure } from "../storage/support/images.ts";
 import { call, Machine, untilEnded } from "./support/machine.ts";
 import { sharedMachine, singleFile, writeSmallFile } from "./support/one_file.ts";
 
-Deno.test("the single file serves where there is no Deno", async (t) => {
+Deno.test("the single file serves without Deno", async (t) => {
   const machine = await sharedMachine();
   const file = await singleFile();
 
@@ -44,7 +44,7 @@ Deno.test("the single file serves where there is no Deno", async (t) => {
     },
   );
 
-  await t.step("other commands are there too", async () => {
+  await t.step("other commands are available", async () => {
     const { code, output } = await machine.run([file, "admin", "list", "--data", "./data"]);
     assert.equal(code, 0, output);
   });
@@ -55,7 +55,7 @@ Deno.test("the single file unpacks itself once, and again if it is damaged", asy
   const file = `${machine.dir}/syncline`;
   await writeSmallFile(file);
 
-  await t.step("several starts at once unpack it once", async () => {
+  await t.step("several simultaneous starts unpack the files once", async () => {
     const runs = await Promise.all(Array.from({ length: 3 }, () => machine.run([file, "--help"])));
     for (const { code, output } of runs) {
       assert.equal(code, 0, output);
@@ -66,7 +66,7 @@ Deno.test("the single file unpacks itself once, and again if it is damaged", asy
     assert.match(unpacked[0] ?? "", /^[0-9a-f]{32}$/);
   });
 
-  await t.step("what is damaged is unpacked again, what nobody needs is removed", async () => {
+  await t.step("damaged files are unpacked again, unused ones are removed", async () => {
     const cache = `${machine.dir}/home/.cache/syncline`;
     const [current = ""] = await machine.unpacked();
     const aged = async (path: string, days: number) => {
@@ -109,7 +109,7 @@ Deno.test("the single file unpacks itself once, and again if it is damaged", asy
     assert.ok((await Deno.stat(restOf)).isDirectory);
   });
 
-  await t.step("a damaged file and a missing home are reported, and leave nothing", async () => {
+  await t.step("a damaged file and a missing home folder are reported, and leave no files", async () => {
     const nowhere = await machine.run([file, "--help"], { HOME: "" });
     assert.equal(nowhere.code, 1);
     assert.match(nowhere.output, /set SYNCLINE_CACHE_DIR/);
@@ -136,7 +136,7 @@ async function overwrite(path: string, { at, bytes }: { at: number; bytes: Uint8
   assert.equal(await file.write(bytes), bytes.length);
 }
 
-Deno.test("a configuration for production names what is needed and nothing else", () => {
+Deno.test("a production configuration contains only what is needed", () => {
   const { project, lock } = productionConfig({
     project: JSON.stringify({
       version: "1",

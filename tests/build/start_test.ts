@@ -72,7 +72,7 @@ Deno.test("a clone that cannot build its bundles starts from its sources", async
   }
 });
 
-Deno.test("a clone whose bundler fails starts from its sources, and logs the output of the bundler", async () => {
+Deno.test("a clone whose bundler fails starts from its sources and logs the bundler's output", async () => {
   const clone = await copyClone();
   try {
     await Deno.writeTextFile(

@@ -81,7 +81,7 @@ function tokens(socket: FakeSocket): (string | null)[] {
   return socket.sent.flatMap((message) => message.type === "Authenticate" ? [message.token] : []);
 }
 
-Deno.test("nobody is signed in at first; signing in authenticates the connection before later calls", async () => {
+Deno.test("nobody is signed in at first; a sign-in authenticates the connection before later calls", async () => {
   const { clock, server, storage } = world();
   using tab = new Tab({ clock, server, storage });
   assert.deepEqual(tab.client.authState(), { status: "loading" });
@@ -176,7 +176,7 @@ async function refused({ clock, server, storage }: ReturnType<typeof world>): Pr
   return tab;
 }
 
-Deno.test("an answer with new tokens that was lost is asked for again, and nobody is signed out", async () => {
+Deno.test("a lost response with new tokens is requested again, and the user stays signed in", async () => {
   const surroundings = world();
   const { clock, server, storage } = surroundings;
   server.loseNextRefresh(() => Promise.reject(new TypeError("connection reset")));
@@ -195,7 +195,7 @@ Deno.test("an answer with new tokens that was lost is asked for again, and nobod
   assert.equal(storage.items.size, 1, "what named the attempt is gone");
 });
 
-Deno.test("an answer that does not come is asked for again while the first may still arrive", async () => {
+Deno.test("a missing response is requested again while the first may still arrive", async () => {
   for (const firstArrives of [true, false]) {
     const surroundings = world();
     const { clock, server, storage } = surroundings;
@@ -213,7 +213,7 @@ Deno.test("an answer that does not come is asked for again while the first may s
   }
 });
 
-Deno.test("a page that was closed before its new tokens came finds them when it is opened again", async () => {
+Deno.test("a page closed before its new tokens arrived finds them when it is opened again", async () => {
   const surroundings = world();
   const { server, storage } = surroundings;
   server.loseNextRefresh(() => new Promise(() => {}));
@@ -229,7 +229,7 @@ Deno.test("a page that was closed before its new tokens came finds them when it 
   assert.ok(!tab.states.includes("signedOut"));
 });
 
-Deno.test("each renewal is an attempt of its own", async () => {
+Deno.test("each refresh is a separate attempt", async () => {
   const surroundings = world();
   using tab = await refused(surroundings);
   await turns();
@@ -278,7 +278,7 @@ Deno.test("a tab hears of a sign-in and a sign-out in another tab", async () => 
   }
 });
 
-Deno.test("every request goes to its endpoint and refusals carry the contract's codes", async () => {
+Deno.test("every request uses its endpoint, and errors carry the contract's codes", async () => {
   const { clock, server, storage } = world();
   using tab = new Tab({ clock, server, storage });
   const { auth } = tab.client;
@@ -327,7 +327,7 @@ Deno.test("every request goes to its endpoint and refusals carry the contract's 
   );
 });
 
-Deno.test("what links and providers put into the address is used and taken out of it", async () => {
+Deno.test("parameters that links and providers add to the address are used and removed", async () => {
   const result = "svc_access_token=e30.e30.s&svc_refresh_token=r&svc_expires_in=900&svc_user_id=ada";
   const cases: [hash: string, result: unknown][] = [
     ["", { type: "none" }],
@@ -437,7 +437,7 @@ Deno.test("OA11 a refusal without a sign-in of this window is not published to o
   }
 });
 
-Deno.test("what a tab with another version of the client announces is a change, and no refusal", async () => {
+Deno.test("an announcement of a tab with another client version is a change, not an error", async () => {
   const { clock, server, storage } = world();
   const page = pretendPage();
   try {
@@ -457,7 +457,7 @@ Deno.test("what a tab with another version of the client announces is a change, 
   }
 });
 
-Deno.test("signing in with a provider sends the page there and back to itself, or to where the app says", async () => {
+Deno.test("signing in with a provider navigates the page there and back, or to the app's URL", async () => {
   const { clock, server, storage } = world();
   using tab = new Tab({ clock, server, storage });
   await turns();
@@ -478,7 +478,7 @@ Deno.test("signing in with a provider sends the page there and back to itself, o
   assert(gone.every((address) => address.startsWith("http://app.test/api/auth/oauth/github?")));
 });
 
-Deno.test("OA17 a sign-in that has begun is forgotten after an hour, and of too many the oldest", async () => {
+Deno.test("OA17 an unfinished sign-in is forgotten after an hour, and the oldest if there are too many", async () => {
   const { clock, server, storage } = world();
   using tab = new Tab({ clock, server, storage });
   await turns();

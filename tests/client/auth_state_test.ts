@@ -45,7 +45,7 @@ function text(state: AuthState): string {
   return state.status === "signedIn" ? `signedIn ${state.userId}` : state.status;
 }
 
-Deno.test("to ask who is signed in makes use of the stored tokens", async () => {
+Deno.test("asking who is signed in uses the stored tokens", async () => {
   using test = makeClient();
   const { client, reported } = test;
   assert.deepEqual(client.authState(), { status: "loading" });
@@ -56,7 +56,7 @@ Deno.test("to ask who is signed in makes use of the stored tokens", async () => 
   assert.equal(client.authState(), client.authState());
 });
 
-Deno.test("tokens of the app's own are what counts, and the accounts keep out of their way", async () => {
+Deno.test("tokens of the app take precedence, and the account client does not interfere", async () => {
   using test = makeClient();
   const { client, asked, reported } = test;
   client.setAuth(() => Promise.resolve("mine"));
@@ -75,7 +75,7 @@ Deno.test("tokens of the app's own are what counts, and the accounts keep out of
   assert.deepEqual([test.sentTokens(), asked], [["mine", "mine too", null], []]);
 });
 
-Deno.test("an effect that runs twice signs in once, and is never seen signed out in between", async () => {
+Deno.test("an effect that runs twice signs in once, and is never seen as signed out", async () => {
   using test = makeClient();
   const { client } = test;
   const effect = () => {
@@ -93,7 +93,7 @@ Deno.test("an effect that runs twice signs in once, and is never seen signed out
   assert.deepEqual(client.authState(), { status: "signedOut" });
 });
 
-Deno.test("the app's tokens may come after the accounts were asked, and without any nobody is signed in", async () => {
+Deno.test("the app may set tokens after the account client was asked, and without any nobody is signed in", async () => {
   using test = makeClient();
   const { client, reported } = test;
   client.authState();
@@ -133,7 +133,7 @@ Deno.test("a listener may throw, end another one, and ask a client that was clos
   ]]);
 });
 
-Deno.test("whose tokens a renewal finds is who is signed in", async () => {
+Deno.test("a refresh signs in the user of the tokens it finds", async () => {
   using test = makeClient();
   const { client, clock, reported } = test;
   client.authState();
@@ -150,7 +150,7 @@ Deno.test("whose tokens a renewal finds is who is signed in", async () => {
   assert.deepEqual(reported, ["loading", "signedIn ada", "signedIn bob"]);
 });
 
-Deno.test("a listener may sign out or give other tokens at once: all hear in the end what is", async () => {
+Deno.test("a listener may sign out or set other tokens immediately: all listeners get the final state", async () => {
   using test = makeClient();
   const { client, reported } = test;
   const changes: string[] = [];
@@ -176,7 +176,7 @@ Deno.test("a listener may sign out or give other tokens at once: all hear in the
   assert.deepEqual([client.authState().status, reported.at(-1), later.at(-1)], Array(3).fill("signedOut"));
 });
 
-Deno.test("a getter's own callback may sign out at once", async () => {
+Deno.test("a getter's callback may sign out immediately", async () => {
   using test = makeClient();
   const { client, reported } = test;
   client.setAuth(() => Promise.resolve("a"), (is) => is && client.clearAuth());

@@ -221,7 +221,7 @@ Deno.test("a session that ended while the client was away is renewed by force on
   assert.deepEqual(asked, [false, true, true], "the token was accepted once, so a new one may be");
 });
 
-Deno.test("an AuthError for the old token does not cost the new one", async () => {
+Deno.test("an AuthError for the old token keeps the new one", async () => {
   using test = makeTestClient();
   const { client, clock } = test;
   const fresh = jwt(clock, { name: "fresh" });
@@ -241,7 +241,7 @@ Deno.test("an AuthError for the old token does not cost the new one", async () =
   assert.deepEqual(asked, [false, true]);
 });
 
-Deno.test("a getter that throws leaves the client anonymous and is asked again, later and later", async () => {
+Deno.test("after a getter throws, the client is anonymous and calls it again with growing delays", async () => {
   using test = makeTestClient();
   const { client, clock } = test;
   const changes: boolean[] = [];
@@ -268,7 +268,7 @@ Deno.test("a getter that throws leaves the client anonymous and is asked again, 
   assert.deepEqual(changes, [false, true]);
 });
 
-Deno.test("a getter that hangs is passed over after 15 s, and its late answer still counts", async () => {
+Deno.test("a getter that hangs is skipped after 15 s, and its late result is used", async () => {
   using test = makeTestClient();
   const { client, clock } = test;
   const answer = Promise.withResolvers<string>();
@@ -306,7 +306,7 @@ Deno.test("a getter that repeats a refused or expiring token is not asked in a l
   assert.equal(sockets.all.length, 2);
 });
 
-Deno.test("an answer that comes after sign-out or for another setAuth counts for nothing", async () => {
+Deno.test("a result that arrives after sign-out or for another setAuth is ignored", async () => {
   using test = makeTestClient();
   const { client, clock } = test;
   const socket = await test.open();
@@ -330,7 +330,7 @@ Deno.test("an answer that comes after sign-out or for another setAuth counts for
   assert.deepEqual(changes, ["third true"]);
 });
 
-Deno.test("a new setAuth whose getter fails does not stay signed in as before", async () => {
+Deno.test("a failing getter of a new setAuth signs the previous user out", async () => {
   using test = makeTestClient();
   const { client, clock } = test;
   const socket = await test.open();
@@ -381,7 +381,7 @@ Deno.test("after sleep a token that has expired is renewed before the handshake"
   assert.deepEqual(next.take(), [{ type: "Authenticate", baseVersion: 0, token: fresh }]);
 });
 
-Deno.test("onChange that throws or signs out at once does no harm", async () => {
+Deno.test("onChange that throws or signs out immediately does no harm", async () => {
   using test = makeTestClient();
   const { client, clock } = test;
   const socket = await test.open();
@@ -397,7 +397,7 @@ Deno.test("onChange that throws or signs out at once does no harm", async () => 
   assert(!socket.dropped);
 });
 
-Deno.test("tokenLife reads what tokens say of their life, and nothing of what is no token", () => {
+Deno.test("tokenLife reads the lifetime of tokens and ignores everything else", () => {
   const token = (claims: unknown) =>
     `x.${btoa(JSON.stringify(claims)).replaceAll("+", "-").replaceAll("/", "_")}.y`;
   const now = 1_000_000;

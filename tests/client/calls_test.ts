@@ -21,7 +21,7 @@ Deno.test("CL7 a mutation resolves when a Transition reaches its ts, not before"
   assert.deepEqual(seen, ["old", "new", ["done", 42]], "the result is shown before the promise resolves");
 });
 
-Deno.test("a mutation whose ts is visible already resolves with its answer", async () => {
+Deno.test("a mutation whose ts is already visible resolves with its response", async () => {
   using test = makeTestClient();
   const socket = await test.open();
   socket.receive(transition([[0, 0, 0], [0, 0, 9]]));
@@ -37,7 +37,7 @@ Deno.test("a mutation whose ts is visible already resolves with its answer", asy
   assert.equal(await stateOf(done), "resolved");
 });
 
-Deno.test("arguments that are left out are an empty object; a function that needs some must be given them", async () => {
+Deno.test("omitted arguments are an empty object; a function with required arguments must get them", async () => {
   using test = makeTestClient();
   const { client } = test;
   const socket = await test.open();
@@ -85,7 +85,7 @@ Deno.test("CL9 after a reconnection unanswered mutations are sent again as they 
   assert.equal(await stateOf(one), "pending");
 });
 
-Deno.test("answers to calls nobody made change nothing", async () => {
+Deno.test("responses to unknown calls change nothing", async () => {
   using test = makeTestClient();
   const socket = await test.open();
   const act = test.client.action("a", {});
@@ -96,7 +96,7 @@ Deno.test("answers to calls nobody made change nothing", async () => {
   assert.equal(await act, "yes");
 });
 
-Deno.test("no more than 64 calls are on the wire, 48 of them actions, and the others keep their order", async () => {
+Deno.test("at most 64 calls are in flight, 48 of them actions, and the others keep their order", async () => {
   using test = makeTestClient();
   const { client } = test;
   const socket = await test.open();

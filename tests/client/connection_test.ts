@@ -121,7 +121,7 @@ Deno.test("faults lengthen waits although messages were useful, until a socket l
   assert.equal(waitOf(machine.step({ type: "fault", now: 61_000, reason: "y" })), 250);
 });
 
-Deno.test("waking ends a wait at once, and gives up a socket silent for 20 s", () => {
+Deno.test("waking ends a pause immediately, and drops a socket after 20 s of silence", () => {
   const machine = openMachine();
   assert.deepEqual(machine.step({ type: "wake", now: 19_999 }), [], "a socket that may live is kept");
   assert.deepEqual(
@@ -134,7 +134,7 @@ Deno.test("waking ends a wait at once, and gives up a socket silent for 20 s", (
   assert.deepEqual(types(machine.step({ type: "wake", now: 20_003 })), ["openSocket", "setTimer"]);
 });
 
-Deno.test("stop ends everything from every phase, for good", () => {
+Deno.test("stop is final in every phase", () => {
   const machines: [ConnectionMachine, string[]][] = [
     [new ConnectionMachine(halfway), ["clearTimer"]],
     [openMachine(), ["clearTimer", "dropSocket", "down"]],
@@ -156,7 +156,7 @@ Deno.test("stop ends everything from every phase, for good", () => {
   }
 });
 
-Deno.test("events that do not fit a phase change nothing", () => {
+Deno.test("events that do not fit a phase are ignored", () => {
   const waiting = openMachine();
   waiting.step({ type: "closed", now: 0, code: 1006, reason: "" });
   assert.deepEqual(waiting.step({ type: "closed", now: 1, code: 1006, reason: "" }), []);

@@ -21,7 +21,7 @@ function makeFallback() {
   return { clock, events, probes, fallback, connect, answer };
 }
 
-Deno.test("three attempts that opened nothing and a server that answers over HTTP make the client poll", async () => {
+Deno.test("after three attempts without an open socket, with a server that responds over HTTP, the client polls", async () => {
   const { events, probes, fallback, connect, answer } = makeFallback();
   for (const unopened of [0, 1, 2]) {
     connect("connecting", unopened);
@@ -82,7 +82,7 @@ Deno.test("a server that does not answer over HTTP either is asked again when an
   assert.equal(fallback.phase, "probing");
 });
 
-Deno.test("a socket that opens, or a client that is closed, ends every state at once", async () => {
+Deno.test("opening a socket or closing the client ends every state immediately", async () => {
   for (const phase of ["open", "stopped"]) {
     const probing = makeFallback();
     probing.connect("waiting", 3);
@@ -104,7 +104,7 @@ Deno.test("a socket that opens, or a client that is closed, ends every state at 
   }
 });
 
-Deno.test("an answer to an older look counts for nothing", async () => {
+Deno.test("a response to an older poll is ignored", async () => {
   const { probes, fallback, connect } = makeFallback();
   connect("waiting", 3);
   connect("open");

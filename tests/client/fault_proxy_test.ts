@@ -72,7 +72,7 @@ class Writer {
   }
 }
 
-Deno.test("CL9 over a line that breaks in every way each mutation is applied once, in order, and seen", async () => {
+Deno.test("CL9 over connections that fail in every way each mutation is applied once, in order, and seen", async () => {
   await using dataFolder = new TempFolder();
   const dataDir = dataFolder.path;
   const struck = new Map<string, number>();

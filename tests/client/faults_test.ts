@@ -196,7 +196,7 @@ function check({ server, actors }: Awaited<ReturnType<typeof run>>): void {
   }
 }
 
-Deno.test("mutations over lines that break run exactly once, in order, and are seen when they resolve", async () => {
+Deno.test("mutations over failing connections run exactly once, in order, and are visible when they resolve", async () => {
   const firstSeed = Math.floor(Math.random() * 2 ** 31);
   for (let seed = firstSeed; seed < firstSeed + 6; seed++) {
     try {

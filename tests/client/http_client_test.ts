@@ -20,7 +20,7 @@ function server(status: number, answer: unknown): { fetch: typeof fetch; seen: S
   return { fetch: answering, seen };
 }
 
-Deno.test("each kind of call goes to its own path with path and args", async () => {
+Deno.test("each kind of call uses its own path with path and args", async () => {
   const { fetch, seen } = server(200, { status: "success", value: { n: 1 }, logLines: [] });
   const client = new SynclineHttpClient("https://host.test/app/", { fetch });
   assert.deepEqual(await client.query("a:b", { x: 1 }), { n: 1 });
@@ -53,7 +53,7 @@ Deno.test("the token is sent as Bearer, a getter is asked for each call", async 
   ]);
 });
 
-Deno.test("errors carry message, code, data and log lines; what is no answer carries the status", async () => {
+Deno.test("errors carry message, code, data and log lines; an invalid response carries the status", async () => {
   const cases: [number, unknown, Partial<FunctionError>][] = [
     [
       400,

@@ -192,7 +192,7 @@ async function check(folder: TempFolder, ...files: readonly string[]): Promise<v
   assert.ok(success, new TextDecoder().decode(stderr));
 }
 
-Deno.test("DV9 texts name functions of what is registered, with their types, in functions too", async () => {
+Deno.test("DV9 messages name registered functions with their types, also within functions", async () => {
   const { zod, hono, croner } = project.imports;
   const types = project.imports["@types/react"];
   const config = {

@@ -21,7 +21,7 @@ async function loadedModules(): Promise<Map<string, string>> {
   return modules;
 }
 
-Deno.test("browsers load nothing but files of client and protocol, and no schema", async () => {
+Deno.test("browsers load only files of client and protocol, and no schema", async () => {
   const modules = await loadedModules();
   assert(modules.size > 15);
   for (const [address, source] of modules) {

@@ -31,7 +31,7 @@ class Tab {
   }
 }
 
-Deno.test("SG12 CL14 what a mutation wrote stays visible over a reconnect beside a slow query", async () => {
+Deno.test("SG12 CL14 the result of a mutation stays visible over a reconnect beside a slow query", async () => {
   await withServer(async (url) => {
     const other = new SynclineClient(url, { polling: false });
     const http = new SynclineHttpClient(url);

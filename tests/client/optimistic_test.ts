@@ -30,7 +30,7 @@ function ids(rows: readonly Row[] | undefined): string {
   return rows?.map(({ _id }) => _id).join("") ?? "";
 }
 
-Deno.test("CL7 an update shows at once and goes in the moment the real result comes, without a moment between", async () => {
+Deno.test("CL7 an update shows immediately and is replaced by the real result in one step", async () => {
   using test = await listening();
   const { client, seen, socket } = test;
   const done = client.mutation("m", {}, { optimisticUpdate: add({ _id: "?", n: 0 }) });
@@ -49,7 +49,7 @@ Deno.test("CL7 an update shows at once and goes in the moment the real result co
   await done;
 });
 
-Deno.test("layers are played again in order over new results, and each goes with its own mutation", async () => {
+Deno.test("layers are replayed in order over new results, and each is removed with its own mutation", async () => {
   using test = await listening();
   const { client, seen, socket } = test;
   const calls = ["x", "y", "z"].map((_id) =>
@@ -77,7 +77,7 @@ Deno.test("layers are played again in order over new results, and each goes with
   assert.deepEqual(seen.map(ids), ["a", "ax", "axy", "axyz", "bxyz", "bxz", "bxz"]);
 });
 
-Deno.test("what a replay leaves as it was keeps its identity and calls nobody", async () => {
+Deno.test("results that a replay does not change keep their identity and notify nobody", async () => {
   using test = await listening();
   const { client, seen, socket } = test;
   client.mutation("m", {}, { optimisticUpdate: add({ _id: "x", n: 0 }) }).catch(() => {});
@@ -104,7 +104,7 @@ Deno.test("an update stays over a reconnection", async () => {
   assert.deepEqual(seen.map(ids), ["a", "ax", "ax"]);
 });
 
-Deno.test("an update that throws refuses the mutation; one that throws later loses its layer only", async () => {
+Deno.test("an update that throws rejects the mutation; one that throws in a replay loses only its layer", async () => {
   using test = await listening();
   const { client, seen, socket } = test;
   socket.take();
@@ -141,7 +141,7 @@ Deno.test("an update that throws refuses the mutation; one that throws later los
   assert.deepEqual(unhandled, ["Error: again"]);
 });
 
-Deno.test("an update reads arguments and all queries of a function, and cannot spoil what it reads", async () => {
+Deno.test("an update reads arguments and all queries of a function, and cannot change them", async () => {
   using test = makeTestClient();
   const { client } = test;
   const seen: unknown[] = [];
@@ -164,7 +164,7 @@ Deno.test("an update reads arguments and all queries of a function, and cannot s
   await settle();
 });
 
-Deno.test("a query that is left and taken up again does not show what an update had put there", async () => {
+Deno.test("a query that is removed and added again does not show an old update", async () => {
   using test = makeTestClient();
   const { client } = test;
   const socket = await test.open();
@@ -187,7 +187,7 @@ Deno.test("a query that is left and taken up again does not show what an update 
   assert.deepEqual(seen, ["ax"]);
 });
 
-Deno.test("an update shows nothing in place of a result that is not there yet, so a failure leaves nothing behind", async () => {
+Deno.test("an update shows nothing for a query without a result, so a failure leaves nothing behind", async () => {
   using test = makeTestClient();
   const { client } = test;
   const seen: string[] = [];

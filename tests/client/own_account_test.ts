@@ -42,7 +42,7 @@ Deno.test("users change their name and password, and rejected changes report why
   });
 });
 
-Deno.test("sessions are listed live, ended one by one and all at once, also the own one", async () => {
+Deno.test("sessions are listed live and ended one by one or all together, the own one included", async () => {
   await withServer(async (url) => {
     const open = () => new SynclineClient(url, { accounts: { storage: memoryStorage() } });
     const clients = [open(), open(), open()] as const;

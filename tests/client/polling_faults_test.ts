@@ -193,7 +193,7 @@ async function run(seed: number): Promise<World> {
   return world;
 }
 
-Deno.test("mutations survive socket and HTTP that come and go", async () => {
+Deno.test("mutations survive a failing socket and failing HTTP", async () => {
   const firstSeed = Math.floor(Math.random() * 2 ** 31);
   const outcomes = { done: 0, failed: 0, lost: 0 };
   for (let seed = firstSeed; seed < firstSeed + 6; seed++) {

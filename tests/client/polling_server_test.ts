@@ -5,7 +5,7 @@ import { until } from "../support/waiting.ts";
 import { memoryStorage, withServer } from "./support/real_server.ts";
 import { SocketBlocker } from "./support/socket_blocker.ts";
 
-Deno.test("behind a proxy without WebSockets an app works, and goes live when they are let through", async () => {
+Deno.test("behind a proxy without WebSockets an app works, and becomes live when they are available", async () => {
   await withServer(async (server) => {
     await using proxy = new SocketBlocker(server);
     const [blocked, free] = [

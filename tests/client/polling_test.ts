@@ -50,7 +50,7 @@ Deno.test("live queries are polled, the newest result is shown, and unchanged pa
   assert.deepEqual([lists.length, counts.length], [2, 1]);
 });
 
-Deno.test("a new query is asked at once and alone; one that is left is asked no more", async () => {
+Deno.test("a new query is requested immediately and separately; a removed one is not requested again", async () => {
   using test = makePollingTest();
   const { client, http } = test;
   http.answers.set("query", ({ path }) => success(path));
@@ -70,7 +70,7 @@ Deno.test("a new query is asked at once and alone; one that is left is asked no 
   assert.deepEqual(http.take().map(({ path }) => path), ["new", "once", "new"]);
 });
 
-Deno.test("six queries are asked at once, one round at a time, and a slow server is asked less often", async () => {
+Deno.test("six queries are requested together, one round at a time, and a slow server less often", async () => {
   using test = makePollingTest();
   const { client, http, clock } = test;
   let gate = Promise.withResolvers<void>();
@@ -116,7 +116,7 @@ Deno.test("a query that fails is reported once and recovers; one without an answ
   assert.equal(client.connectionState().transport, "polling");
 });
 
-Deno.test("mutations go over HTTP one after another and resolve when a later round has shown their writes", async () => {
+Deno.test("mutations over HTTP run one after another and resolve when a later round has shown their writes", async () => {
   using test = makePollingTest();
   const { client, http } = test;
   let n = 0;
@@ -157,7 +157,7 @@ Deno.test("mutations go over HTTP one after another and resolve when a later rou
   assert.deepEqual(shown, [0, "soon", 1, 2]);
 });
 
-Deno.test("CL9 a mutation without an answer is sent again, an action is rejected; one that fails says why", async () => {
+Deno.test("CL9 a mutation without a response is sent again, an action is rejected with the reason", async () => {
   using test = makePollingTest();
   const { client, http } = test;
   http.answers.set("query", () => success(0));
@@ -211,7 +211,7 @@ Deno.test("CL9 a mutation without an answer is sent again, an action is rejected
   assert(!http.names.includes(null));
 });
 
-Deno.test("CL9 a mutation is sent again only when the server has said that it would recognise it", async () => {
+Deno.test("CL9 a mutation is repeated only if the server has said that it recognizes repetitions", async () => {
   using test = makePollingTest();
   const { client, http } = test;
   http.recognises = false;
@@ -235,7 +235,7 @@ Deno.test("CL9 a mutation is sent again only when the server has said that it wo
   assert.deepEqual([await sound, await lost], ["ok", "ok"]);
 });
 
-Deno.test("CL9 what a proxy refuses for good is not sent again, and does not keep others waiting", async () => {
+Deno.test("CL9 a mutation that a proxy refuses permanently is not repeated, and does not delay others", async () => {
   using test = makePollingTest();
   const { client, http } = test;
   http.answers.set("query", () => success(0));
@@ -285,7 +285,7 @@ Deno.test("CL9 a mutation sent on a lost socket is sent again over HTTP with its
   assert.deepEqual(sentTypes(later), ["Connect", "ModifyQuerySet"], "nor on a later socket");
 });
 
-Deno.test("four actions run at once and do not delay mutations", async () => {
+Deno.test("four actions run concurrently and do not delay mutations", async () => {
   using test = makePollingTest();
   const { client, http } = test;
   http.answers.set("query", () => success(0));
@@ -301,7 +301,7 @@ Deno.test("four actions run at once and do not delay mutations", async () => {
   assert.deepEqual(await Promise.all(actions), [0, 1, 2, 3, 4, 5]);
 });
 
-Deno.test("when a socket opens polling ends, and what it still brings is not shown", async () => {
+Deno.test("when a socket opens, polling ends, and late responses are not shown", async () => {
   using test = makePollingTest();
   const { client, http, clock } = test;
   let gate = Promise.withResolvers<void>();
@@ -326,7 +326,7 @@ Deno.test("when a socket opens polling ends, and what it still brings is not sho
   assert.deepEqual(http.take(), []);
 });
 
-Deno.test("CL14 after polling Connect says the ts of mutations that were answered over HTTP", async () => {
+Deno.test("CL14 after polling, Connect contains the ts of mutations answered over HTTP", async () => {
   using test = makePollingTest();
   const { client, http } = test;
   http.answers.set("query", () => success("written"));
@@ -339,7 +339,7 @@ Deno.test("CL14 after polling Connect says the ts of mutations that were answere
   assert.equal(connect.maxObservedTs, 7);
 });
 
-Deno.test("a mutation in flight over HTTP when a socket opens keeps its position and gets its answer", async () => {
+Deno.test("a mutation in flight over HTTP when a socket opens keeps its position and gets its response", async () => {
   using test = makePollingTest();
   const { client, http, clock } = test;
   http.answers.set("query", () => success(0));
@@ -363,7 +363,7 @@ Deno.test("a mutation in flight over HTTP when a socket opens keeps its position
   assert.equal(await first, "first");
 });
 
-Deno.test("a mutation that committed over HTTP before all was lost waits for the next socket", async () => {
+Deno.test("a mutation committed over HTTP before the connection failed waits for the next socket", async () => {
   using test = makePollingTest();
   const { client, http, clock } = test;
   const shown: unknown[] = [];
@@ -410,7 +410,7 @@ Deno.test("without queries HTTP is looked at, and calls resolve; when it fails t
   assert.equal(await waits, "ok");
 });
 
-Deno.test("waking tries a socket and asks at once", async () => {
+Deno.test("waking tries a socket and polls immediately", async () => {
   using test = makePollingTest();
   const { client, http, sockets } = test;
   http.answers.set("query", () => success(0));
@@ -471,7 +471,7 @@ Deno.test("a mutation over HTTP is not done before a new socket has restored the
   assert.deepEqual([await stateOf(mutation), shown], ["resolved", ["old", "soon", "new"]]);
 });
 
-Deno.test("a mutation over HTTP does not wait for ever for a query that gets no answer", async () => {
+Deno.test("a mutation over HTTP does not wait forever for a query without a response", async () => {
   using test = makePollingTest();
   const { client, http } = test;
   const shown: unknown[] = [];

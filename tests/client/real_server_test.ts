@@ -5,7 +5,7 @@ import type { TokenStorage } from "../../mod/client/mod.ts";
 import { until } from "../support/waiting.ts";
 import { memoryStorage, withServer } from "./support/real_server.ts";
 
-Deno.test("results are live, writes are visible when they resolve, errors carry what the app threw", async () => {
+Deno.test("results are live, writes are visible when they resolve, errors carry the data of the app", async () => {
   await withServer(async (url) => {
     const [writer, reader] = [new SynclineClient(url), new SynclineClient(url)];
     const http = new SynclineHttpClient(url);
@@ -44,7 +44,7 @@ Deno.test("results are live, writes are visible when they resolve, errors carry 
   });
 });
 
-Deno.test("an account signs up, is known to the socket, and a sign-out ends it in every client at once", async () => {
+Deno.test("an account signs up, authenticates the socket, and a sign-out ends it in every client immediately", async () => {
   await withServer(async (url) => {
     const storage = memoryStorage();
     const open = () => new SynclineClient(url, { accounts: { storage } });
@@ -74,7 +74,7 @@ Deno.test("an account signs up, is known to the socket, and a sign-out ends it i
   });
 });
 
-Deno.test("ten tabs that share one session and nothing else renew it at the same moments, and stay signed in", async () => {
+Deno.test("ten tabs that share only a session refresh it at the same moments, and stay signed in", async () => {
   const flags = ["--access-token-ttl", "2s"];
   await withServer(async (url) => {
     const storage = memoryStorage();

@@ -75,7 +75,7 @@ Deno.test("a Transition that ends where it cannot is a fault", async () => {
   }
 });
 
-Deno.test("CL8 after a reconnection Transitions count for mutations once the queries are back", async () => {
+Deno.test("CL8 after a reconnection Transitions count for mutations once the queries are restored", async () => {
   using test = makeTestClient();
   const { client, clock } = test;
   client.subscribe("q", {}, () => {});
@@ -105,7 +105,7 @@ Deno.test("without queries an answered mutation is done at the next handshake", 
   assert.equal(await stateOf(done), "resolved");
 });
 
-Deno.test("CL2 the session stays the same over reconnections and the counts rise", async () => {
+Deno.test("CL2 the session stays the same over reconnections and the connection counts increase", async () => {
   using test = makeTestClient();
   const { clock, sockets } = test;
   const ids = new Set<string>();
@@ -145,7 +145,7 @@ Deno.test("CL10 a Ping is answered with a Pong, 30 s of silence with a new socke
   assert.equal(sockets.all.length, 2);
 });
 
-Deno.test("what an old socket says after it was dropped counts for nothing", async () => {
+Deno.test("messages of an old socket are ignored after it was dropped", async () => {
   using test = makeTestClient();
   const { client, clock, sockets } = test;
   const seen: unknown[] = [];
@@ -221,7 +221,7 @@ Deno.test("connectionState contains the state that apps show", async () => {
   assert.equal(client.connectionState().phase, "connecting");
 });
 
-Deno.test("close rejects what is open, sends nothing more and leaves no timer", async () => {
+Deno.test("close rejects open calls, sends nothing more and leaves no timer", async () => {
   const test = makeTestClient();
   const { client, clock } = test;
   const seen: unknown[] = [];
@@ -253,7 +253,7 @@ async function greetedWith(test: ReturnType<typeof makeTestClient>): Promise<num
   return connect.maxObservedTs;
 }
 
-Deno.test("CL14 Connect says the highest ts of applied Transitions and of responses to mutations", async () => {
+Deno.test("CL14 Connect contains the highest ts of applied Transitions and of mutation responses", async () => {
   using test = makeTestClient();
   const { client, sockets } = test;
   client.subscribe("q", {}, () => {});
@@ -286,7 +286,7 @@ Deno.test("CL14 Connect says the highest ts of applied Transitions and of respon
   assert.equal(await greetedWith(test), 9, "also after a socket without messages");
 });
 
-Deno.test("CL14 a server whose data went back is believed: the client does not ask for the lost ts again", async () => {
+Deno.test("CL14 after a server lost data, the client does not ask for the lost ts again", async () => {
   using test = makeTestClient();
   const { client, sockets } = test;
   const seen: unknown[] = [];

@@ -39,7 +39,7 @@ Deno.test("CL5 equal queries share one queryId in any order of keys, and ids are
   assert.equal(again.modifications[0].queryId, 1);
 });
 
-Deno.test("a query that is left and taken up in one turn is not touched", async () => {
+Deno.test("a query that is removed and added in one task is not changed", async () => {
   using test = makeTestClient();
   const socket = await test.open();
   const end = test.client.subscribe("q", {}, () => {});
@@ -54,7 +54,7 @@ Deno.test("a query that is left and taken up in one turn is not touched", async 
   assert.deepEqual(seen, [7], "the result that is there is delivered");
 });
 
-Deno.test("a late subscriber gets the present result in a turn of its own", async () => {
+Deno.test("a late subscriber gets the current result in a separate task", async () => {
   using test = makeTestClient();
   const socket = await test.open();
   const seen: unknown[] = [];
@@ -67,7 +67,7 @@ Deno.test("a late subscriber gets the present result in a turn of its own", asyn
   assert.deepEqual(seen, [["early", 7], ["late", 7]]);
 });
 
-Deno.test("all results of a Transition are there before any subscriber is called", async () => {
+Deno.test("all results of a Transition are available before any subscriber is called", async () => {
   using test = makeTestClient();
   const { client } = test;
   const socket = await test.open();
@@ -81,7 +81,7 @@ Deno.test("all results of a Transition are there before any subscriber is called
   assert.deepEqual(pairs, [[1, 1], [2, 2]]);
 });
 
-Deno.test("a diff builds on the last result and keeps what it does not touch", async () => {
+Deno.test("a diff applies to the last result and keeps unchanged parts", async () => {
   using test = makeTestClient();
   const seen: { rows: { n: number }[] }[] = [];
   test.client.subscribe("q", {}, (value) => seen.push(value as { rows: { n: number }[] }));
@@ -110,7 +110,7 @@ Deno.test("CL4 a diff that does not fit drops the whole Transition", async () =>
   assert.deepEqual(seen.slice(2), [["a", [2]], ["b", [1, 2]]]);
 });
 
-Deno.test("a diff on a new socket has nothing to build on", async () => {
+Deno.test("a diff on a new socket has no base", async () => {
   using test = makeTestClient();
   test.client.subscribe("q", {}, () => {});
   const socket = await test.open();
@@ -122,7 +122,7 @@ Deno.test("a diff on a new socket has nothing to build on", async () => {
   assert(again.dropped);
 });
 
-Deno.test("CL13 a diff builds on the server's result, not on what optimistic updates show", async () => {
+Deno.test("CL13 a diff applies to the server's result, not to optimistic updates", async () => {
   using test = makeTestClient();
   const { client } = test;
   const seen: unknown[] = [];
@@ -223,7 +223,7 @@ Deno.test("query gives the server's next result, also when it equals the one fro
   assert.deepEqual(await offline, [1]);
 });
 
-Deno.test("query leaves nothing behind and rejects when the query fails", async () => {
+Deno.test("query leaves no subscription and rejects when the query fails", async () => {
   using test = makeTestClient();
   const socket = await test.open();
   const waiting = test.client.query("q", {});
@@ -248,7 +248,7 @@ Deno.test("results are read-only", async () => {
   assert.throws(() => result[0]?.push(2), TypeError);
 });
 
-Deno.test("a subscriber that throws disturbs nobody else", async () => {
+Deno.test("a subscriber that throws does not affect others", async () => {
   using test = makeTestClient();
   const unhandled: unknown[] = [];
   const onUnhandled = (event: PromiseRejectionEvent) => {

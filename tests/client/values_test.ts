@@ -12,7 +12,7 @@ const row = fc.record({
   list: fc.array(fc.nat(2)),
 });
 
-Deno.test("shareStructure gives an equal value and leaves both inputs as they were", () => {
+Deno.test("shareStructure returns an equal value and leaves both inputs unchanged", () => {
   fc.assert(fc.property(fc.oneof(json, fc.array(row)), fc.oneof(json, fc.array(row)), (old, next) => {
     const before = JSON.stringify([old, next]);
     assert.deepEqual(JSON.stringify(shareStructure(old, next)), JSON.stringify(next));
@@ -26,7 +26,7 @@ Deno.test("shareStructure gives the old value itself for an equal one", () => {
   }));
 });
 
-Deno.test("shareStructure finds documents that moved by their id", () => {
+Deno.test("shareStructure finds moved documents by their id", () => {
   const old = [{ _id: "a", deep: { x: 1 } }, { _id: "b", deep: { x: 2 } }];
   const next = structuredClone([{ _id: "new", deep: { x: 0 } }, ...old]);
   const shared = shareStructure(old, next) as typeof old;
@@ -47,7 +47,7 @@ Deno.test("a key such as __proto__ is plain data everywhere", () => {
   assert(!Object.isFrozen(Object.prototype));
 });
 
-Deno.test("jsonArgs copies what JSON carries as JSON does", () => {
+Deno.test("jsonArgs copies values as JSON does", () => {
   fc.assert(fc.property(fc.dictionary(fc.string(), json), (args) => {
     const copy = jsonArgs(args);
     assert.equal(JSON.stringify(copy), JSON.stringify(args));
@@ -56,7 +56,7 @@ Deno.test("jsonArgs copies what JSON carries as JSON does", () => {
   assert.deepEqual(jsonArgs({ a: undefined, b: Object.create(null) }), { b: {} });
 });
 
-Deno.test("jsonArgs names the place of what JSON cannot carry", () => {
+Deno.test("jsonArgs names the position of values that are not JSON", () => {
   const circle: Record<string, unknown> = {};
   circle["self"] = circle;
   const cases: [unknown, RegExp][] = [

@@ -32,7 +32,7 @@ Deno.test("online, pageshow, resume and a page that becomes visible end the wait
   }
 });
 
-Deno.test("a closed client listens to nothing", () => {
+Deno.test("a closed client has no listeners", () => {
   using pretended = pretendPage();
   const listened: string[] = [];
   const count = (kind: string) => {

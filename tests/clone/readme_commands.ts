@@ -85,7 +85,7 @@ function shell(
 
 for (const { command, nodeOnly } of await readmeCommands()) {
   const wanted = command.endsWith("serve") ? serves : passes;
-  Deno.test(`"${command}" works in a fresh clone with ${nodeOnly ? "Node alone" : "Deno"}`, async () => {
+  Deno.test(`"${command}" works in a fresh clone with ${nodeOnly ? "only Node" : "Deno"}`, async () => {
     await using clone = await freshClone();
     await wanted(command, { dir: clone.dir, env: await clone.env({ nodeOnly }) });
   });

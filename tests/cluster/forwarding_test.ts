@@ -72,7 +72,7 @@ Deno.test(needs(postgres, "what is asked of a server that does not lead"), async
   });
 
   await steps.step(
-    "[PG15] what was written is shown by the server that was asked, when it answers",
+    "[PG15] a write is visible at the server that answered it",
     async () => {
       await using socket = await b.socket();
       socket.send({
@@ -98,7 +98,7 @@ Deno.test(needs(postgres, "what is asked of a server that does not lead"), async
   );
 
   await steps.step(
-    "[PG9] [PG15] accounts are the leader's, and their tokens count everywhere at once",
+    "[PG9] [PG15] accounts are changed by the leader, and their tokens work on every server immediately",
     async () => {
       const { status, body } = await b.post("/api/auth/signup", ACCOUNT);
       assert.equal(status, 200, JSON.stringify(body));
@@ -123,7 +123,7 @@ Deno.test(needs(postgres, "what is asked of a server that does not lead"), async
     },
   );
 
-  await steps.step("[PG23] attempts count together, whichever server is asked", async () => {
+  await steps.step("[PG23] attempts are counted together for all servers", async () => {
     const account = { ...ACCOUNT, email: "tried@example.com" };
     assert.equal((await a.post("/api/auth/signup", account)).status, 200);
     const wrong = { email: account.email, password: "not this one" };
@@ -140,7 +140,7 @@ Deno.test(needs(postgres, "what is asked of a server that does not lead"), async
   });
 
   await steps.step(
-    "[PG13] a socket of the leader, too, is shown nothing older than a follower has shown",
+    "[PG13] a socket of the leader, too, shows nothing older than a follower has shown",
     async () => {
       const { append } = PostgresRows.prototype;
       const answered = Promise.withResolvers<void>();
@@ -191,7 +191,7 @@ Deno.test(needs(postgres, "what is asked of a server that does not lead"), async
   );
 
   await steps.step(
-    "[PG9] an upload that the leader refuses while it comes is answered with its reason",
+    "[PG9] an upload that the leader refuses while it is sent gets the reason",
     async () => {
       const urlOf = async () =>
         (await b.post("/api/mutation", { path: "notes:uploadUrl", args: {} })).body.value as string;
@@ -210,7 +210,7 @@ Deno.test(needs(postgres, "what is asked of a server that does not lead"), async
   );
 
   await steps.step(
-    "[PG9] a path that is encoded without need, or headers of servers, change nothing",
+    "[PG9] unnecessary percent-encoding of the path, or internal headers, change nothing",
     async () => {
       const ts = async () => (await (await fetch(`${a.url}/api/health`)).json()).ts;
       const before = await ts();
@@ -450,7 +450,7 @@ Deno.test(needs(postgres, "what is asked of a server that does not lead"), async
     },
   );
 
-  await steps.step("[PG1] [PG7] a row whose writer is lost before its commit counts, once", async () => {
+  await steps.step("[PG1] [PG7] a row whose writer is lost before its commit counts once", async () => {
     const leader = await role(a) === "leader" ? { server: a, folder: "a" } : { server: b, folder: "b" };
     const { append } = PostgresRows.prototype;
     const killed: number[] = [];

@@ -77,7 +77,7 @@ Deno.test("[PG16] a repeated stop message of an earlier leader does not affect c
   calls.close();
 });
 
-Deno.test("[PG16] mutations keep their order while two leaders answer", async () => {
+Deno.test("[PG16] mutations keep their order while two leaders respond", async () => {
   const calls = new LeaderCalls({ ts: () => 9 });
   await using first = new LinkWorld();
   await using second = new LinkWorld();
@@ -194,7 +194,7 @@ Deno.test("[PG16] calls of one caller keep their order whichever of them is answ
   calls.close();
 });
 
-Deno.test("[WK2] without a leader, a bounded number of calls waits for a bounded time, and the refusal is retryable", async () => {
+Deno.test("[WK2] without a leader, a bounded number of calls waits for a bounded time, and the error is retryable", async () => {
   const clock = new FakeClock();
   const calls = new LeaderCalls({ ts: () => 9, clock });
   const early = calls.mutate(mutation(1));

@@ -121,7 +121,7 @@ Deno.test("[PG17] a follower refuses another certificate, also if the machine tr
   assert.deepEqual(answers, ["refused", "accepted", "refused"]);
 });
 
-Deno.test("[PG17] a TLS connection receives only what is read, and every operation ends when it is closed", async () => {
+Deno.test("[PG17] a TLS connection reads only on demand, and every operation ends when it is closed", async () => {
   const pair = await createCertificate();
   const listener = TlsListener.listen({ ...pair, hostname: "127.0.0.1", port: 0 });
   const server = { address: `127.0.0.1:${listener.port}`, certificate: pair.certificate };

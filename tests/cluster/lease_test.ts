@@ -85,7 +85,7 @@ Deno.test(needs(postgres, "a leader that is cut off"), async (t) => {
     },
   );
 
-  await steps.step("[PG22] by one of its connections makes another one, and nothing is lost", async () => {
+  await steps.step("[PG22] by one of its connections opens another one, and nothing is lost", async () => {
     for (const use of ["syncline lease", "syncline rows", "syncline"]) {
       const { rows } = await client.query(
         "select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1",
@@ -99,7 +99,7 @@ Deno.test(needs(postgres, "a leader that is cut off"), async (t) => {
   });
 
   await steps.step(
-    "[PG9] from the database ends what was scheduled before another one leads, and nobody else's calls",
+    "[PG9] from the database ends the scheduled work before another server leads, and no other calls",
     async () => {
       assert.deepEqual([await role(a), await role(b)], ["leader", "follower"]);
       const scheduled = await a.post("/api/mutation", {

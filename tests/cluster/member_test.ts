@@ -54,16 +54,16 @@ class Leading implements Disposable {
 Deno.test(needs(postgres, "[PG1] [PG5] [PG8] [PG25] a server's part in its cluster"), async (t) => {
   await using postgres = await TestPostgres.start();
   await t.step(
-    "a server whose disk has lost its newest commits follows until it has applied them, and then leads",
+    "a server whose disk lost its newest commits follows until it has applied them, and then leads",
     () => beginsBehind(postgres),
   );
   await t.step(
-    "followers are notified of rows, also a former leader; the leader is not notified of its own",
+    "followers are notified of rows, a former leader included; the leader is not notified of its own",
     () => notifiedOfRows(postgres),
   );
   await t.step("a row is appended even if its notification fails", () => failedNotifications(postgres));
   await t.step(
-    "a new server waits for the first snapshot, which is retried soon, and gives up when it stops",
+    "a new server waits for the first snapshot, which is retried soon, and stops waiting at shutdown",
     () => waitsForSnapshot(postgres),
   );
   await t.step(

@@ -67,7 +67,7 @@ Deno.test("[PG11] options that do not fit a cluster are refused with the reason"
   }
 });
 
-Deno.test("[PG11] the address is validated first, and certificates are verified unless it says otherwise", () => {
+Deno.test("[PG11] the address is validated first, and certificates are verified unless it disables this", () => {
   assert.deepEqual(place.tls, { rootFile: null });
   assert.equal(parsePostgresUrl("postgres://app@db.example/app?sslmode=disable").tls, null);
   assert.equal(parsePostgresUrl("postgres://app@127.0.0.1:5433/app").tls, null);

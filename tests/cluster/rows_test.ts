@@ -217,7 +217,7 @@ Deno.test(
   },
 );
 
-Deno.test("[PG5] who waits for a notice leaves nothing behind on the signal that would end the wait", async () => {
+Deno.test("[PG5] waiting for a notification leaves no listener on the abort signal", async () => {
   const listening: (EventListenerOrEventListenerObject | null)[] = [];
   const { signal } = new AbortController();
   const { addEventListener, removeEventListener } = EventTarget.prototype;
@@ -239,7 +239,7 @@ Deno.test("[PG5] who waits for a notice leaves nothing behind on the signal that
   assert.equal(listening.length, 0);
 });
 
-Deno.test("[PG5] a notice that comes while one looks is not waited for again", async () => {
+Deno.test("[PG5] a notification that arrives during a read is not waited for again", async () => {
   const { signal } = new AbortController();
   const notifications = new Notifications();
   const wait = { ms: 3_600_000, signal };
@@ -913,7 +913,7 @@ class AskedLease {
   }
 }
 
-Deno.test("[PG22] a lease whose connection is silent is sure all the time, and reckoned from when it was asked for that answered", async () => {
+Deno.test("[PG22] a lease with a silent connection stays valid, counted from the time of the last confirmed request", async () => {
   const it = new AskedLease();
   assert.equal(await it.lease.take(), true);
   it.silent.add("own");
@@ -937,7 +937,7 @@ Deno.test("[PG22] a lease whose connection is silent is sure all the time, and r
   assert.equal(it.lapses, 0);
 });
 
-Deno.test("[PG22] where no connection answers a lease lapses, and says so once", async () => {
+Deno.test("[PG22] a lease lapses if no connection responds, and reports it once", async () => {
   const it = new AskedLease();
   assert.equal(await it.lease.take(), true);
   for (const name of ["own", "second", "fresh"]) it.silent.add(name);
@@ -948,7 +948,7 @@ Deno.test("[PG22] where no connection answers a lease lapses, and says so once",
   assert.deepEqual([it.lease.isSure, it.lapses], [false, 1]);
 });
 
-Deno.test("[PG22] when a connection is lost, the second one is used at once, and the loss of both is an error", async () => {
+Deno.test("[PG22] when a connection is lost, the second one is used immediately, and the loss of both is an error", async () => {
   const clock = new FakeClock();
   const away = new AwayError("gone", { asked: true });
   const lost = { query: () => Promise.reject(away) };

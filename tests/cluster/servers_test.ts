@@ -43,7 +43,7 @@ Deno.test(needs(postgres, "servers on one PostgreSQL"), async (t) => {
   let bearer = "";
   let [a, b] = [undefined, undefined] as unknown as [TestServer, TestServer];
 
-  await steps.step("[PG10] a folder with data begins a cluster, whose first snapshot it makes", async () => {
+  await steps.step("[PG10] a folder with data starts a cluster and makes its first snapshot", async () => {
     {
       await using alone = await rig.start("a", { cluster: null });
       bearer = await bearerOf(alone);
@@ -56,7 +56,7 @@ Deno.test(needs(postgres, "servers on one PostgreSQL"), async (t) => {
   });
 
   await steps.step(
-    "[PG5] another server begins with it, shows the same commits, and knows the same tokens",
+    "[PG5] another server starts with it, shows the same commits, and accepts the same tokens",
     async () => {
       b = open.use(await rig.start("b"));
       assert.deepEqual(await notes(b), ["before", "first"]);
@@ -73,7 +73,7 @@ Deno.test(needs(postgres, "servers on one PostgreSQL"), async (t) => {
   );
 
   await steps.step(
-    "[PG13] a socket is shown no older state than its client may have seen at another server",
+    "[PG13] a socket shows no older state than its client may have seen at another server",
     async () => {
       for (let round = 0; round < 10; round++) {
         const ts = await add(a, `round ${round}`);
@@ -202,7 +202,7 @@ Deno.test(needs(postgres, "servers on one PostgreSQL"), async (t) => {
   );
 
   await steps.step(
-    "[PG8] a server that stops hands the lease over, and comes back as a follower",
+    "[PG8] a stopping server hands over the lease, and returns as a follower",
     async () => {
       await a.restart(async () => {
         await until(() => leads(b), { what: "the other one leads" });
@@ -216,7 +216,7 @@ Deno.test(needs(postgres, "servers on one PostgreSQL"), async (t) => {
   );
 
   await steps.step(
-    "[PG14] a backup of any server is an ordinary archive; a cluster's data are served by nobody alone",
+    "[PG14] a backup of any server is an ordinary archive; cluster data cannot be served by a single server",
     async () => {
       const out = join(rig.folder, "backup.tar.zst");
       const dataDir = join(rig.folder, "restored");
@@ -291,7 +291,7 @@ Deno.test(needs(postgres, "servers on one PostgreSQL"), async (t) => {
   );
 
   await steps.step(
-    "[PG24] a point in time is restored beside the cluster, from a snapshot and the log",
+    "[PG24] a point in time is restored outside the cluster, from a snapshot and the log",
     async () => {
       const ts = await add(b, "right");
       const expected = await notes(b);

@@ -9,7 +9,7 @@ import { TempFolder } from "../support/temp_folder.ts";
 const PROBE = fileURLToPath(new URL("../server/support/permission_probe.ts", import.meta.url));
 const ALLOWED = ["listen", "reach another machine", "start sh"];
 
-Deno.test("[WK10] a worker writes in the data folder alone, starts nothing but sh, and reads no foreign environment", async () => {
+Deno.test("[WK10] a worker writes only to the data folder, starts only sh, and reads no other environment", async () => {
   using folder = new TempFolder();
   const config = workerConfig(testConfig({ dataDir: folder.path }));
   const flags = await workerPermissions({

@@ -245,7 +245,7 @@ Deno.test("[WK1] several processes share the port", async (t) => {
     assert.deepEqual(await server.call("action", "bank:twice", { by: "twice" }), [1, 2]);
   });
 
-  await t.step("[WK2] a request that comes again is answered as it was, by whichever process", async () => {
+  await t.step("[WK2] a repeated request gets the same response from any process", async () => {
     const session = crypto.randomUUID();
     const headers = { connection: "close", "Syncline-Request": `${session} 7` };
     const body = JSON.stringify({
@@ -317,7 +317,7 @@ Deno.test("[WK1] several processes share the port", async (t) => {
   });
 
   await t.step(
-    "[WK3] workers are killed: nothing is lost, nothing is done twice, no view is torn",
+    "[WK3] killed workers: no write is lost or repeated, and no view is torn",
     async () => {
       for (let round = 0; round < 4; round++) {
         const victim = (await server.workers())[round % (WORKERS - 1)] ?? 0;
@@ -330,7 +330,7 @@ Deno.test("[WK1] several processes share the port", async (t) => {
     },
   );
 
-  await t.step("[WK4] a worker that hangs is killed, and its sockets come back", async () => {
+  await t.step("[WK4] a worker that hangs is killed, and its sockets reconnect", async () => {
     const [victim = 0] = await server.workers();
     Deno.kill(victim, "SIGSTOP");
     await until(async () => (await areAlive([victim])).length === 0, {
@@ -362,7 +362,7 @@ Deno.test("[WK1] several processes share the port", async (t) => {
   );
 });
 
-Deno.test("[WK7] functions that are edited are served by all processes from then on, with their tables", async () => {
+Deno.test("[WK7] all processes serve edited functions, with their tables", async () => {
   await using folder = await TempFolder.with(APP);
   const flags = [
     "--workers",
@@ -405,7 +405,7 @@ Deno.test("[WK7] functions that are edited are served by all processes from then
   for (const client of clients) client.close();
 });
 
-Deno.test("[WK8] what cannot go with several processes is refused in a line", async () => {
+Deno.test("[WK8] options that exclude several processes are refused in one line", async () => {
   await using folder = await TempFolder.with(APP);
   for (
     const [flags, reason] of [

@@ -53,7 +53,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     },
   );
 
-  await t.step("invalid JSON shows an error and saves nothing", async () => {
+  await t.step("invalid JSON shows an error and is not saved", async () => {
     await editor().fill('{ "title": ');
     await button("Save").click();
     await page.getByRole("alert").waitFor();
@@ -96,7 +96,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await cell("Lamp").nth(1).waitFor();
   });
 
-  await t.step("writes by others appear immediately", async () => {
+  await t.step("writes of others appear immediately", async () => {
     await call("orders:add", { title: "Chair" });
     await cell("Chair").waitFor();
   });
@@ -134,7 +134,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await button(/^Ascending/).click();
   });
 
-  await t.step("by keyboard alone: a document is opened from the grid and closed", async () => {
+  await t.step("by keyboard only: a document is opened from the grid and closed", async () => {
     await go("data/orders");
     await grid.focus();
     await keys("ArrowDown", "ArrowDown", "ArrowUp", "End", "Home", "Enter");
@@ -143,7 +143,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await page.getByRole("dialog").waitFor({ state: "detached" });
   });
 
-  await t.step("by keyboard alone: documents are selected in the grid", async () => {
+  await t.step("by keyboard only: documents are selected in the grid", async () => {
     await grid.focus();
     await keys("Home", "Space", "ArrowDown", "Space");
     await button("Delete 2").waitFor();
@@ -151,7 +151,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await button("Delete 2").waitFor({ state: "detached" });
   });
 
-  await t.step("by keyboard alone: a document is created", async () => {
+  await t.step("by keyboard only: a document is created", async () => {
     await button("New document").focus();
     await keys("Enter");
     await editor().focus();
@@ -165,7 +165,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
   });
 
   await t.step(
-    "by keyboard alone: a field is edited in the grid, and the edit undone",
+    "by keyboard only: a field is edited in the grid, and the edit undone",
     async () => {
       await grid.focus();
       await keys("Home", "ArrowRight", "ArrowRight", "ArrowRight", "F2");
@@ -571,7 +571,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     }
   });
 
-  await t.step("a document deleted by someone else is shown as not found", async () => {
+  await t.step("a deleted document is shown as not found", async () => {
     const id = await call("orders:add", { title: "Soon gone" });
     await go(`data/orders/${id}`);
     await editor().waitFor();

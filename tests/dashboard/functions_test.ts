@@ -189,7 +189,7 @@ testDashboard("functions and logs", { functions }, async (dashboard, t) => {
     await first.getByRole("link", { name: "orders:fail" }).waitFor();
   });
 
-  await t.step("by keyboard alone: a function is found by its name and run", async () => {
+  await t.step("by keyboard only: a function is found by its name and run", async () => {
     await go("functions");
     await page.getByLabel("Filter functions").focus();
     await page.keyboard.type("tid");
@@ -270,7 +270,7 @@ testDashboard("functions and logs", { functions }, async (dashboard, t) => {
     await row("orders:checkout").first().waitFor();
   });
 
-  await t.step("by keyboard alone: a histogram range sets the time filter", async () => {
+  await t.step("by keyboard only: a histogram range sets the time filter", async () => {
     await page.getByRole("slider", { name: /^Runs over time/ }).focus();
     await keys("End", "Shift+ArrowLeft", "Shift+ArrowLeft", "Shift+ArrowLeft", "Enter");
     await button(/^Remove filter from:/).waitFor();

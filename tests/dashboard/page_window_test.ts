@@ -80,7 +80,7 @@ Deno.test("DA9 inserts and deletes between pages cause no gaps or duplicates", (
   }
 });
 
-Deno.test("DA9 a list entered in the middle is loaded in both directions, and rows in view keep their positions", () => {
+Deno.test("DA9 a list opened in the middle loads in both directions, and visible rows keep their positions", () => {
   const list = upTo(1_000);
   let chain = settled(windowAt(500, "4990"), list).chain;
   assert.deepEqual(positioned(chain).map(({ at }) => at), [500]);

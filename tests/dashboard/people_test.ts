@@ -76,7 +76,7 @@ testDashboard("users, administrators and settings", {
     await page.locator("#view").waitFor();
   });
 
-  await t.step("by keyboard alone: an administrator signs out and in", async () => {
+  await t.step("by keyboard only: an administrator signs out and in", async () => {
     await button("Sign out").focus();
     await keys("Enter");
     await waitForText("Your session has ended.");
@@ -135,18 +135,21 @@ testDashboard("users, administrators and settings", {
     await page.getByLabel("Search users").fill("");
   });
 
-  await t.step("OA17 an administrator signs in as a user in a window that knows this dashboard", async () => {
-    await page.getByRole("link", { name: "ben@example.com" }).click();
-    const opening = context.waitForEvent("page");
-    await dialog.getByRole("button", { name: "Sign in as" }).click();
-    const window = await opening;
-    await window.getByText("Signed in as ben@example.com by an administrator").waitFor();
-    assert.equal(new URL(window.url()).hash, "");
-    await window.getByRole("button", { name: "End this session" }).click();
-    await window.getByText("ended").waitFor();
-    await window.close();
-    await button("Close").click();
-  });
+  await t.step(
+    "OA17 an administrator signs in as a user in a window that recognizes this dashboard",
+    async () => {
+      await page.getByRole("link", { name: "ben@example.com" }).click();
+      const opening = context.waitForEvent("page");
+      await dialog.getByRole("button", { name: "Sign in as" }).click();
+      const window = await opening;
+      await window.getByText("Signed in as ben@example.com by an administrator").waitFor();
+      assert.equal(new URL(window.url()).hash, "");
+      await window.getByRole("button", { name: "End this session" }).click();
+      await window.getByText("ended").waitFor();
+      await window.close();
+      await button("Close").click();
+    },
+  );
 
   await t.step("a user links to their failed runs", async () => {
     await page.getByRole("link", { name: "ben@example.com" }).click();
@@ -199,7 +202,7 @@ testDashboard("users, administrators and settings", {
     await page.getByRole("link", { name: "ben@example.com" }).waitFor({ state: "detached" });
   });
 
-  await t.step("by keyboard alone: a user is opened", async () => {
+  await t.step("by keyboard only: a user is opened", async () => {
     await page.getByRole("link", { name: "cleo@example.com" }).focus();
     await keys("Enter");
     await dialog.waitFor();
@@ -229,7 +232,7 @@ testDashboard("users, administrators and settings", {
     assert.ok(!(await page.content()).includes("hidden-word"));
   });
 
-  await t.step("a test mail that cannot be sent shows an error", async () => {
+  await t.step("a test email that cannot be sent shows an error", async () => {
     await button("Send a test mail").click();
     assert.equal(await page.getByLabel("To", { exact: true }).inputValue(), admin.email);
     await button("Send").click();
@@ -237,7 +240,7 @@ testDashboard("users, administrators and settings", {
     await keys("Escape");
   });
 
-  await t.step("a mail template is previewed before it is saved", async () => {
+  await t.step("an email template is previewed before it is saved", async () => {
     await page.getByLabel("Mail reset", { exact: true }).fill("Subject: Lost it?\n\nHere: {{link}}");
     await button("Preview Mail reset").click();
     await dialog.getByRole("heading", { name: "Lost it?" }).waitFor();
@@ -261,7 +264,7 @@ testDashboard("users, administrators and settings", {
     assert.equal(await page.getByLabel("Backup every", { exact: true }).inputValue(), "");
   });
 
-  await t.step("by keyboard alone: a setting is changed", async () => {
+  await t.step("by keyboard only: a setting is changed", async () => {
     const name = page.getByLabel("App name", { exact: true });
     await name.focus();
     await page.keyboard.type("Lamp shop");

@@ -85,7 +85,7 @@ testDashboard("overview, files, schedule, backups and replication", {
     await page.getByRole("button", { name: "notes:fail", exact: true }).first().waitFor();
   });
 
-  await t.step("ST6 charts show the last hour with the values of the minute under the pointer", async () => {
+  await t.step("ST6 charts show the last hour with the values of the minute at the pointer", async () => {
     await call("notes:add", { text: "one" });
     await go("overview");
     for (
@@ -220,7 +220,7 @@ testDashboard("overview, files, schedule, backups and replication", {
     await row.getByText("done").waitFor();
   });
 
-  await t.step("by keyboard alone: jobs are filtered by their state", async () => {
+  await t.step("by keyboard only: jobs are filtered by their state", async () => {
     await page.getByLabel("State", { exact: true }).focus();
     await page.keyboard.type("canceled");
     await page.waitForFunction(() => location.hash.includes("state=canceled"));
@@ -363,7 +363,7 @@ testDashboard("overview, files, schedule, backups and replication", {
     await waitForText(replica);
   });
 
-  await t.step("DA3 a restart is offered under a supervisor", async () => {
+  await t.step("DA3 a restart is offered if a supervisor exists", async () => {
     await button("Restart now").click();
     await dialog.getByRole("button", { name: "Restart", exact: true }).click();
     await waitForText("The server is restarting.");
@@ -379,7 +379,7 @@ testDashboard("overview, files, schedule, backups and replication", {
   });
 
   await t.step(
-    "DA12 the servers of a cluster are listed, and their issues come first",
+    "DA12 the servers of a cluster are listed, those with issues first",
     async () => {
       const behind = { lagCommits: 2, lagMs: 300 };
       const server = { role: "follower", epoch: null, ts: 40, ...behind, sockets: 3, seenMs: 400 };
@@ -492,7 +492,7 @@ testDashboard("overview, files, schedule, backups and replication", {
     assert.ok((await call("notes:list", {}, "query")).every(({ stamped }: { stamped?: boolean }) => stamped));
   });
 
-  await t.step("by keyboard alone: a variable is set", async () => {
+  await t.step("by keyboard only: a variable is set", async () => {
     await page.getByRole("button", { name: "New variable" }).focus();
     await keys("Enter");
     await page.locator("input[name=name]:focus").waitFor();
@@ -504,7 +504,7 @@ testDashboard("overview, files, schedule, backups and replication", {
     await page.getByRole("cell", { name: "REGION", exact: true }).waitFor();
   });
 
-  await t.step("by keyboard alone: a backup is deleted", async () => {
+  await t.step("by keyboard only: a backup is deleted", async () => {
     await go("backups");
     await page.getByRole("button", { name: /^More about backup-/ }).focus();
     await keys("Enter");
@@ -518,7 +518,7 @@ testDashboard("overview, files, schedule, backups and replication", {
     await waitForText("No backups yet");
   });
 
-  await t.step("by keyboard alone: the palette opens a table", async () => {
+  await t.step("by keyboard only: the palette opens a table", async () => {
     await keys("Control+k");
     await page.getByPlaceholder("Go to a table").waitFor();
     await page.keyboard.type("table notes");
@@ -592,7 +592,7 @@ testDashboard("rollback of deployed versions", {
     assert.equal(response.status, 200, await response.text());
   };
 
-  await t.step("DA8 deployed versions are listed with who deployed them", async () => {
+  await t.step("DA8 deployed versions are listed with the deployer", async () => {
     await deploy(versionOf("second"));
     await deploy(`${versionOf("third")}\nexport const extra = untypedQuery({ handler: () => 1 });`);
     await go("versions");
@@ -612,7 +612,7 @@ testDashboard("rollback of deployed versions", {
     await page.locator(`td[title="${before}"]`, { hasText: "live" }).waitFor({ state: "detached" });
   });
 
-  await t.step("by keyboard alone: a rollback is opened and canceled", async () => {
+  await t.step("by keyboard only: a rollback is opened and canceled", async () => {
     await button("Roll back…").first().focus();
     await keys("Enter");
     await page.getByRole("dialog").waitFor();

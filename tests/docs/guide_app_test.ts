@@ -93,7 +93,7 @@ async function write(dir: string, files: Iterable<readonly [name: string, text: 
   }
 }
 
-Deno.test("the apps of the documentation type-check in a folder of their own, and their tests pass", async () => {
+Deno.test("the apps of the documentation type-check in a separate folder, and their tests pass", async () => {
   const apps = await documentedApps();
   await using tempFolder = new TempFolder();
   const dir = tempFolder.path;

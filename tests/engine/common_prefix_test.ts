@@ -5,7 +5,7 @@ import { hasFieldsInCommonPrefix } from "../../mod/engine/journal/row_applier.ts
 const received = (a: object, b: object, ...fields: string[]) =>
   hasFieldsInCommonPrefix(JSON.stringify(a), JSON.stringify(b), new Set(fields));
 
-Deno.test("fields before the first difference are known to be equal, and no others", () => {
+Deno.test("exactly the fields before the first difference are known to be equal", () => {
   const doc = {
     _id: "a",
     _creationTime: 1.5,

@@ -117,7 +117,7 @@ function refusal(path: string): string {
   return message;
 }
 
-Deno.test("files of other programs and of newer versions, and files that are no database, are refused with their path", () => {
+Deno.test("files of other programs, of newer versions, and files that are not databases are refused with their path", () => {
   using folder = new TemporaryDatabase();
   Deno.writeTextFileSync(folder.path, "hello, this is not a database\n".repeat(200));
   assert.match(refusal(folder.path), /it is not a database; restore a backup/);

@@ -14,7 +14,7 @@ Deno.test("an id has 26 characters of the alphabet and contains its table's numb
   }));
 });
 
-Deno.test("ids of one table share their first four characters and nothing else", () => {
+Deno.test("ids of one table share only their first four characters", () => {
   const ids = Array.from({ length: 5_000 }, () => newId(7));
   assert.equal(new Set(ids).size, ids.length);
   assert.equal(new Set(ids.map((id) => id.slice(0, 4))).size, 1);

@@ -280,7 +280,7 @@ Deno.test("PT2 some commits of a row can be applied, with the answers up to them
   assert.equal(next?._creationTime, 1_001 + 2 ** -10);
 });
 
-Deno.test("RP2 confirmed rows are removed in bounded steps, and the history continues from there after a restart", () => {
+Deno.test("RP2 confirmed rows are removed in bounded steps, and the history continues after a restart", () => {
   using origin = new TemporaryDatabase();
   const work = new Workload(5);
   let db = openWriterDatabase(origin.path, { journal, now: () => work.now });

@@ -89,7 +89,7 @@ function entryOf(db: TestDatabase, run: (tx: WriteTransaction) => unknown): Comm
   return entry;
 }
 
-Deno.test("a lookup is touched by changes of its own document only, also before the document exists", () => {
+Deno.test("a lookup is touched only by changes of its own document, even before the document exists", () => {
   using db = new TestDatabase(tables);
   const { result: id } = db.commit((tx) => tx.insert("items", { n: 1 }));
   const readSet = db.query((tx) => (tx.get(id), tx.readSet()));

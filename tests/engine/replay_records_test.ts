@@ -41,7 +41,7 @@ Deno.test("requests out of order keep their own records", () => {
   assert.deepEqual([3, 4, 5, 6].map((id) => db.writer.findRecord(key(id))), ["three", null, "five", null]);
 });
 
-Deno.test("records in any order and number are found, and no others", () => {
+Deno.test("exactly the requested records are found, in any order and number", () => {
   const requests = fc.uniqueArray(fc.integer({ min: 0, max: 300 }), { maxLength: 200 });
   fc.assert(
     fc.property(
@@ -86,7 +86,7 @@ Deno.test("a record of a group that was rolled back does not exist", () => {
   assert.equal(db.writer.findRecord(key(1)), "kept");
 });
 
-Deno.test("every record lives for its minimum lifetime, and none much longer than twice that", () => {
+Deno.test("every record lives at least its minimum lifetime, and at most about twice that", () => {
   const gap = fc.integer({ min: 0, max: recordMs / 3 });
   fc.assert(
     fc.property(fc.array(gap, { minLength: 5, maxLength: 40 }), (gaps) => {
@@ -112,7 +112,7 @@ Deno.test("every record lives for its minimum lifetime, and none much longer tha
   );
 });
 
-Deno.test("expired records are removed in small steps, before their table is used again", () => {
+Deno.test("expired records are removed in small steps, before their table is reused", () => {
   using db = new TestDatabase(tables);
   const count = 3_000;
   // Request ids with gaps: each record is a row of its own.
@@ -140,7 +140,7 @@ Deno.test("expired records are removed in small steps, before their table is use
   assert.equal(db.writer.findRecord(key(count + 20)), "young");
 });
 
-Deno.test("a clock that is set back loses no record and stops nothing", () => {
+Deno.test("setting back the clock loses no record and stops nothing", () => {
   using db = new TestDatabase(tables);
   save(db, [[key(1), "one"]]);
   db.now -= 10 * recordMs;
@@ -154,7 +154,7 @@ Deno.test("a clock that is set back loses no record and stops nothing", () => {
   assert.equal(db.writer.findRecord(key(2)), null);
 });
 
-Deno.test("sessions beyond those in memory still get their recorded answers", () => {
+Deno.test("sessions that are no longer in memory still get their recorded responses", () => {
   using db = new TestDatabase(tables);
   const count = replayLimits.sessionsRememberedMax + 1_000;
   save(

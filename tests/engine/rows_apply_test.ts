@@ -431,7 +431,7 @@ Deno.test("[PG5] unchanged keys count the whole row in memory, however few of it
   assert.equal(kept.reduce((sum, { chars }) => sum + chars, 0), rows[0]?.body.length);
 });
 
-Deno.test("a text is written to the row of its own document only", () => {
+Deno.test("a text is written only to the row of its own document", () => {
   using folder = new TemporaryDatabase();
   const ids: string[] = [];
   {
@@ -621,7 +621,7 @@ Deno.test("RP16 rows are validated: unknown table, invalid JSON, another documen
   assert.deepEqual(follower, origin);
 });
 
-Deno.test("a row with wrong marks leaves errors that the check finds", async () => {
+Deno.test("a row with wrong flags leaves errors that the check finds", async () => {
   for (const way of ["applied", "replayed"]) {
     using pair = new Pair();
     let id = "";

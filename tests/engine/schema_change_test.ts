@@ -43,7 +43,7 @@ Deno.test("an index added to a table with documents is built, a removed one is d
   assert.equal(db.ts, ts);
 });
 
-Deno.test("an index whose fields change is rebuilt under a new number", () => {
+Deno.test("an index whose fields change is rebuilt with a new number", () => {
   using folder = new TemporaryDatabase();
   using db = openWriterDatabase(folder.path);
   const spaces = (definition: TableDefinition) => {

@@ -46,7 +46,7 @@ function refusal(db: WriterDatabase, shape: TableShape): SchemaError {
 
 const before = { title: z.string() };
 
-Deno.test("[FA12] a default for a field that documents lack is refused, with their number and advice", () => {
+Deno.test("[FA12] a default for a field that documents lack is refused, with their count and advice", () => {
   using folder = new TemporaryDatabase();
   using db = openWriterDatabase(folder.path);
   db.applySchema(schemaOf(before));
@@ -138,7 +138,7 @@ for (const [name, from, document, to, reported] of changes) {
   });
 }
 
-Deno.test("[FA12] documents written under a schema match it, with or without code, in any order of fields", () => {
+Deno.test("[FA12] documents written under a schema match it, with or without code, in any field order", () => {
   using folder = new TemporaryDatabase();
   using db = openWriterDatabase(folder.path);
   const first = { b: z.number().default(1), a: z.string().trim(), c: z.string().optional() };

@@ -36,7 +36,7 @@ function bodies(
   return db.query((tx) => find(tx, query, filters).map((doc) => doc["body"]));
 }
 
-Deno.test("documents with more of the rarer words come first", () => {
+Deno.test("documents with more of the rarer words rank higher", () => {
   using db = new TestDatabase(tables);
   db.commit((tx) => {
     for (
@@ -156,7 +156,7 @@ function expected(docs: readonly Doc[], query: string, channel: number | null): 
   }).map((doc) => doc._id).sort();
 }
 
-Deno.test("a search finds exactly the documents that match, through writes, undoing and commits", () => {
+Deno.test("a search finds exactly the matching documents, through writes, rollbacks and commits", () => {
   const history = fc.array(
     fc.record({
       mutations: fc.array(
@@ -214,7 +214,7 @@ Deno.test("a search finds exactly the documents that match, through writes, undo
   );
 });
 
-Deno.test("a search is touched by changes to indexed fields and to documents it returned, and by no others", () => {
+Deno.test("a search is touched only by changes to indexed fields and to documents it returned", () => {
   using db = new TestDatabase(tables);
   const { result: [found = "", other = ""] } = db.commit((tx) => [
     tx.insert("notes", { body: "needle", extra: 0 }),
@@ -251,7 +251,7 @@ Deno.test("a loop that rewrites its results visits each document once", () => {
   });
 });
 
-Deno.test("RP23 equal scores are ordered by creation time, then id, wherever a page of results ends", () => {
+Deno.test("RP23 equal scores are ordered by creation time, then id, at every page boundary", () => {
   using db = new TestDatabase(tables);
   const count = 600;
   const { result: ids } = db.commit((tx) =>

@@ -119,7 +119,7 @@ Deno.test("a snapshot does not change while it is open", () => {
   db.reader.closeSnapshot();
 });
 
-Deno.test("documents come back as fresh objects", () => {
+Deno.test("documents are returned as fresh objects", () => {
   using db = new TestDatabase(tables);
   db.commit((tx) => {
     const id = tx.insert("items", { list: [1] });
@@ -217,7 +217,7 @@ Deno.test("a document that moves ahead of a scan twice is returned once, in its 
   });
 });
 
-Deno.test("transactions cannot be used after their run", () => {
+Deno.test("transactions cannot be used after they end", () => {
   using db = new TestDatabase(tables);
   let leaked: WriteTransaction | undefined;
   const { result: id } = db.commit((tx) => (leaked = tx).insert("items", { n: 1 }));

@@ -72,7 +72,7 @@ Deno.test("any JSON value is stored unchanged, as a copy", () => {
   }));
 });
 
-Deno.test("undefined fields are left out and -0 becomes 0", () => {
+Deno.test("undefined fields are omitted and -0 becomes 0", () => {
   const copy = store({ a: undefined, b: -0, c: { d: undefined } }) as { b: number };
   assert.deepEqual(copy, { b: 0, c: {} });
   assert.ok(Object.is(copy.b, 0));
@@ -83,7 +83,7 @@ Deno.test("a field named __proto__ stays a field", () => {
   assert.equal(JSON.stringify(store(fields)), '{"a":{"__proto__":{"x":1}}}');
 });
 
-Deno.test("tables of the service may use names that begin with _", () => {
+Deno.test("system tables may use names that begin with _", () => {
   assert.deepEqual(store({ _internal: 1 }, false), { _internal: 1 });
 });
 

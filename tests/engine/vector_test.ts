@@ -180,7 +180,7 @@ Deno.test("a store with many rows keeps them through removals in any order", () 
   }
 });
 
-Deno.test("a reader that missed more changes than are kept sees the newest state", () => {
+Deno.test("a reader that missed more changes than are kept reads the newest state", () => {
   using db = new TestDatabase(tables);
   const { result: [id = "", early = ""] } = db.commit((tx) => [
     tx.insert("things", { place: [1, 0, 0, 0, 0] }),
@@ -235,7 +235,7 @@ Deno.test("an index too large for memory is read from disk with the same results
   }
 });
 
-Deno.test("a search is touched by changes to vectors and filter fields, and by no others", () => {
+Deno.test("a search is touched only by changes to vectors and filter fields", () => {
   using db = new TestDatabase(tables);
   const { result: id } = db.commit((tx) => tx.insert("things", { place: [1, 0, 0, 0, 0], kind: 1, note: 0 }));
   const touched = (run: (tx: WriteTransaction) => unknown) => {
@@ -275,7 +275,7 @@ Deno.test("RP23 equal scores are ordered by creation time, then id, in memory an
   }
 });
 
-Deno.test("zeros are ranked before opposite vectors, and huge and tiny numbers keep their direction", () => {
+Deno.test("zeros rank before opposite vectors, and huge and tiny numbers keep their direction", () => {
   using db = new TestDatabase(tables);
   const places = [[0, 0, 0, 0, 0], [1e300, 1e300, 0, 0, 0], [1e-300, 0, 0, 0, 0], [-1, 0, 0, 0, 0]];
   const { result: ids } = db.commit((tx) => places.map((place) => tx.insert("things", { place })));
@@ -332,7 +332,7 @@ Deno.test("mistakes get errors with advice", () => {
   }
 });
 
-Deno.test("filter values that come and go do not accumulate in memory", () => {
+Deno.test("temporary filter values do not accumulate in memory", () => {
   const index = vectorIndex(1, by_place);
   const store = new VectorStore(index);
   const row = new Float32Array(DIMENSIONS).fill(1);

@@ -5,7 +5,7 @@ import { createTestServer } from "syncline/test";
 const open = () =>
   createTestServer({ functionsDir: new URL("../../examples/chat/functions", import.meta.url) });
 
-Deno.test("what one person sends, another one sees", async () => {
+Deno.test("one user sees what another one sends", async () => {
   await using server = await open();
   const [ada, linus] = [await server.asUser("Ada"), await server.asUser("Linus")];
   using seen = linus.subscribe("messages:list", { channel: "general" });
@@ -46,7 +46,7 @@ Deno.test("channels have one form of name and exist once", async () => {
   for (const name of ["", "a/b", "x".repeat(33)]) await assert.rejects(create(name), { code: "bad_channel" });
 });
 
-Deno.test("people with an account have its name and are marked as themselves, guests have the name they say", async () => {
+Deno.test("users with an account show its name and recognize their messages, guests show the name they enter", async () => {
   await using server = await open();
   const ada = await server.asUser({ name: "Ada", email: "ada@example.com" });
   const nameless = await server.asUser({ email: "grace@example.com" });
@@ -66,7 +66,7 @@ Deno.test("people with an account have its name and are marked as themselves, gu
   assert.equal(await server.query("people:me"), null);
 });
 
-Deno.test("messages come in pages, the newest first", async () => {
+Deno.test("messages are paginated, newest first", async () => {
   await using server = await open();
   for (let n = 1; n <= 5; n++) {
     await server.mutation("messages:send", { channel: "general", name: "Ada", body: `m${n}` });
@@ -84,7 +84,7 @@ Deno.test("messages come in pages, the newest first", async () => {
   await assert.rejects(read("made up"), { code: "invalid_cursor" });
 });
 
-Deno.test("who writes is listed until they stop, and the cron removes who went without a word", async () => {
+Deno.test("typing users are listed until they stop, and the cron removes those who disconnected", async () => {
   await using server = await open();
   const pages = [crypto.randomUUID(), crypto.randomUUID()];
   const set = (page: string | undefined, name: string, isTyping: boolean) =>

@@ -21,7 +21,7 @@ Deno.test("addresses of pages are links, without the punctuation of the sentence
   }
 });
 
-Deno.test("nothing but pages of the web is a link", () => {
+Deno.test("only web addresses become links", () => {
   for (
     const text of [
       "javascript:alert(1)",

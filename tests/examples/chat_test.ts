@@ -79,7 +79,7 @@ Deno.test(needs(chromium, "two people chat in a browser"), async (t) => {
         t.step({ name, fn: () => withTabs({ url: `${server.url}#place-${++places}`, browser }, test) });
 
       await step(
-        "two tabs chat: messages, channels and names appear in the other at once",
+        "two tabs chat: messages, channels and names appear in the other immediately",
         async ({ ada, linus }) => {
           await ada.connection("Live");
           await ada.say("Hello <b>there</b>");
@@ -134,7 +134,7 @@ Deno.test(needs(chromium, "two people chat in a browser"), async (t) => {
       );
 
       await step(
-        "who is writing is shown to the others, until the message is there or given up",
+        "others see who is typing until the message is sent or discarded",
         async ({ ada, linus }) => {
           await ada.connection("Live");
           const writing = linus.page.getByText("Ada is writing…");
@@ -180,7 +180,7 @@ Deno.test(needs(chromium, "two people chat in a browser"), async (t) => {
       );
 
       await step(
-        "earlier messages come above what is read, which stays where it is",
+        "earlier messages are added above the visible ones, which do not move",
         async ({ ada, linus }) => {
           await ada.connection("Live");
           const bodies = Array.from({ length: 70 }, (_, n) => `message ${n + 1}`);
@@ -223,7 +223,7 @@ Deno.test(needs(chromium, "two people chat in a browser"), async (t) => {
         },
       );
 
-      await step("on a phone one header is left, and links of messages are links", async ({ ada, linus }) => {
+      await step("on a phone there is one header, and links in messages work", async ({ ada, linus }) => {
         await linus.page.setViewportSize({ width: 390, height: 844 });
         await linus.connection("Live");
         const { width = 0, height = 0 } = await linus.page.locator("main > header").boundingBox() ?? {};

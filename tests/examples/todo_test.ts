@@ -18,7 +18,7 @@ async function listWith(user: TestCaller, texts: readonly string[]) {
 
 const texts = ({ page }: ResultOf<typeof api.items.page>) => page.map(({ text }) => text).join(" ");
 
-Deno.test("lists belong to their user: nobody else sees, changes or removes them", async () => {
+Deno.test("lists belong to their user: other users cannot see, change or remove them", async () => {
   await using server = await open();
   const [ada, eve] = [await server.asUser("Ada"), await server.asUser("Eve")];
   const { list, items: [item] } = await listWith(ada, ["secret"]);
@@ -51,7 +51,7 @@ Deno.test("lists belong to their user: nobody else sees, changes or removes them
   assert.equal(await server.run(async (ctx) => (await ctx.db.query("items").collect()).length), 0);
 });
 
-Deno.test("pages that are pinned stay whole while items come and go", async () => {
+Deno.test("pinned pages stay complete while items are added and removed", async () => {
   await using server = await open();
   const ada = await server.asUser("Ada");
   const { list, items } = await listWith(ada, ["a", "b", "c", "d", "e"]);
@@ -86,7 +86,7 @@ Deno.test("open and done items are distinguished and counted, live", async () =>
   assert.deepEqual(count.results, [3, 2, 3]);
 });
 
-Deno.test("search finds words and beginnings of the last one, in one's own items", async () => {
+Deno.test("search finds whole words and a prefix of the last one, only in the user's items", async () => {
   await using server = await open();
   const [ada, eve] = [await server.asUser("Ada"), await server.asUser("Eve")];
   await listWith(ada, ["Buy oat milk", "Call the milkman", "Water the plants"]);
@@ -99,7 +99,7 @@ Deno.test("search finds words and beginnings of the last one, in one's own items
   assert.deepEqual(await ada.query(api.items.search, { text: "  " }), []);
 });
 
-Deno.test("what does not fit is refused: empty texts, long texts, days that are none, lists without end", async () => {
+Deno.test("invalid values are refused: empty texts, long texts, invalid dates, too many lists", async () => {
   await using server = await open();
   const ada = await server.asUser("Ada");
   const { list } = await listWith(ada, []);
@@ -198,7 +198,7 @@ Deno.test("a list is shared by its link: members see and change it, until they l
   assert.notEqual(await ada.mutation(api.sharing.invite, { list }), invite);
 });
 
-Deno.test("files of items: members see them and get links that expire, nobody else does", async () => {
+Deno.test("files of items: only members see them and get expiring links", async () => {
   await using server = await open();
   const [ada, bob, eve] = [
     await server.asUser("Ada"),
@@ -256,7 +256,7 @@ Deno.test("only one's own new file is attached, and only as many as fit", async 
   assert.equal((await server.fetch(`/api/storage/${eleventh}`))?.status, 404);
 });
 
-Deno.test("files go with their item, with their list and with what is cleaned up", async () => {
+Deno.test("files are deleted with their item, their list and by the cleanup", async () => {
   await using server = await open();
   const ada = await server.asUser("Ada");
   const { list, items: [first, second, third] } = await listWith(ada, ["a", "b", "c"]);

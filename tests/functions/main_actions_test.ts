@@ -28,7 +28,7 @@ Deno.test("a main action checks its arguments and returns its errors to the call
   assert.deepEqual((await run({ n: 5, m: 1 }))?.slice(0, 1), ["args"]);
 });
 
-Deno.test("the table finds actions by their path, and shows internal ones to the service alone", async () => {
+Deno.test("the table finds actions by their path, and shows internal ones only to the server", async () => {
   const table = new MainActions(new Map([["_math:double", double], ["_math:sweep", sweep]]));
   const call = { udfPath: "_math:double", args: { n: 5 }, identity: anonymous, origin: "client" } as const;
   assert.deepEqual(table.info("_math:double"), { kind: "action", visibility: "public" });

@@ -86,7 +86,7 @@ Deno.test("an unchanged document of two indexes travels in under 100 characters"
   assert.ok(chars < 100, `${chars} characters`);
 });
 
-Deno.test("of applied rows only what they do not say travels, and of each change its own keys", () => {
+Deno.test("applied rows contain only what cannot be derived, and each change its own keys", () => {
   const ids = [newId(1), newId(1), newId(1), newId(2)] as const;
   const [kept, moved, gone, ofService] = ids;
   const text = (id: string, n: number) => JSON.stringify({ _id: id, _creationTime: 5, n });

@@ -18,14 +18,14 @@ function isChosen({ rule, name, long = false }: Scenario): boolean {
     : picked.split(",").some((part) => `${rule} ${name}`.includes(part));
 }
 
-Deno.test("what the table names elsewhere is tested there", async () => {
+Deno.test("features named elsewhere in the table are tested there", async () => {
   for (const { test, named } of elsewhere) {
     const text = await Deno.readTextFile(new URL(`../../${test}`, import.meta.url));
     assert(text.includes(named), `${test} has no test "${named}"`);
   }
 });
 
-Deno.test("no client takes the server from others", async (t) => {
+Deno.test("one client cannot exhaust the server", async (t) => {
   await using suite = new Suite({ isMeasured: false });
   const rows = attacks.filter(isChosen);
   assert(rows.length > 0, `no row has ${picked} in its name`);

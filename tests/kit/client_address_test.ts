@@ -34,7 +34,7 @@ for (const range of ["", "example.com", "10.0.0.0/33", "::/129", "10.0.0.0/8/8",
   });
 }
 
-Deno.test("IPv6 clients are counted by /64, IPv4 clients by their address, in any spelling", () => {
+Deno.test("IPv6 clients are counted by /64, IPv4 clients by address, in any spelling", () => {
   assert.equal(addressKey("2001:DB8:0:1::1"), addressKey("2001:db8:0:1:ffff:ffff:ffff:ffff"));
   assert.notEqual(addressKey("2001:db8:0:1::1"), addressKey("2001:db8:0:2::1"));
   assert.equal(addressKey("::ffff:203.0.113.5"), "203.0.113.5");

@@ -47,7 +47,7 @@ Deno.test("[EX9] rows are read as they were written, in pieces of any size", asy
   }));
 });
 
-Deno.test("[EX9] cells with commas, quotes and line ends are quoted, others stay bare", () => {
+Deno.test("[EX9] cells with commas, quotes and line ends are quoted, others are not", () => {
   assert.equal(
     csvText([["a,b", 'say "hi"', "x\r\ny", "x\ry", "", "=1+1", " b ", "\ufeffz"]]),
     '"a,b","say ""hi""","x\r\ny","x\ry",,=1+1, b ,"\ufeffz"\r\n',
@@ -60,7 +60,7 @@ Deno.test("a byte order mark, both line ends, a last row without one and blank l
   assert.deepEqual(await cellsOf(""), []);
 });
 
-Deno.test("each row has the number of its first line, with line ends inside cells", async () => {
+Deno.test("each row has the number of its first line, even with line ends within cells", async () => {
   const { rows } = await read('a,b\r\n"1\r\n\r\n2",x\r\n"\r","\n"\n3,y\n');
   assert.deepEqual(rows.map((row) => row.line), [1, 2, 5, 7]);
 });

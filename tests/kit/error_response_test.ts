@@ -18,7 +18,7 @@ Deno.test("UP16 a full disk is answered with 507, and the log names it", async (
   }
 });
 
-Deno.test("AE1 details of unexpected errors are in the log alone", async () => {
+Deno.test("AE1 details of unexpected errors are only in the log", async () => {
   assert.deepEqual(await answered(new Error("secret")), [
     ...[500, "internal", "Server Error"],
     ["error A request failed"],

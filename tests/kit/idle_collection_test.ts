@@ -40,7 +40,7 @@ Deno.test("the garbage of an idle process is collected again only after its heap
   assert.equal(state.collections, 2);
 });
 
-Deno.test("threads of one process can begin at the same time", async () => {
+Deno.test("threads of one process can start concurrently", async () => {
   const script = fileURLToPath(new URL("idle_threads.ts", import.meta.url));
   const { success, stderr } = await new Deno.Command(Deno.execPath(), {
     args: ["run", "--quiet", "--no-check", "--allow-read", "--allow-env", script],

@@ -24,7 +24,7 @@ async function probed(faults: (store: ObjectStore) => Partial<ObjectStore> = () 
   return { ...report, last: report.steps.at(-1), kept };
 }
 
-Deno.test("[DA10] a usable location passes every step, and nothing is left there", async () => {
+Deno.test("[DA10] a usable location passes every step, and no file remains", async () => {
   const { place, steps, kept } = await probed();
   assert.equal(place, "a folder");
   assert.deepEqual(steps, ["list", "write", "read", "remove"].map((step) => ({ step, error: null })));
@@ -83,7 +83,7 @@ Deno.test("[DA10] a location that does not answer times out", async () => {
   await removed.promise;
 });
 
-Deno.test("[DA10] folders of files and of a replica are tested as they are used, and left unchanged", async () => {
+Deno.test("[DA10] folders of files and of a replica are tested as they are used, and are unchanged afterwards", async () => {
   await using folder = new TempFolder();
   const files = { kind: "folder", path: folder.at("storage") } as const;
   await using store = await openBlobs(files);

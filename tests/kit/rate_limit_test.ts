@@ -15,7 +15,7 @@ Deno.test("a rate limit allows its burst, then one call for each interval, and r
   assert.deepEqual([1, 2].map(() => limit.take("a")), [0, 10_000]);
 });
 
-Deno.test("a rate limit refills to its burst and no further", () => {
+Deno.test("a rate limit refills up to its burst", () => {
   const { clock, limit } = limiter();
   limit.take("a");
   clock.now += 3_600_000;

@@ -40,7 +40,7 @@ const NORMAL: readonly (readonly [given: string, path: string | null])[] = [
   ["/api%7f", null],
 ];
 
-Deno.test("HP1 a path has one normal form, which is its own normal form", () => {
+Deno.test("HP1 a path has one normal form, which is stable", () => {
   for (const [given, path] of NORMAL) {
     assert.equal(normalPath(given), path, given);
     if (path !== null) assert.equal(normalPath(path), path, path);

@@ -10,7 +10,7 @@ import { pause } from "../support/waiting.ts";
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 const noPause = () => Promise.resolve();
 
-Deno.test("a multipart object whose last answer was lost exists, and counts as written if it has the size", async () => {
+Deno.test("a multipart object whose last response was lost exists, and counts as written if its size matches", async () => {
   await using service = new FakeBucket();
   await using store = new S3Store(service.location("app/"), { pause: noPause });
   /** `meanwhile` may change the completed object. */

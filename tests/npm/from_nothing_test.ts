@@ -39,7 +39,7 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
   const figures: string[] = [];
   const t = new Way(test);
 
-  await t.step("NP1 both packages are built and published under one version", async () => {
+  await t.step("NP1 both packages are built and published with one version", async () => {
     await deno("task", "--quiet", "build:npm");
     for (const name of ["syncline", "create-syncline"]) {
       const folder = join(projectDir, "dist/npm", name);
@@ -90,14 +90,14 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
     },
   );
 
-  await t.step("NP4 the server ends also when the command is killed alone", async () => {
+  await t.step("NP4 the server also ends when only the command is killed", async () => {
     await using dev = machine.start("exec node_modules/.bin/syncline dev --port 0", { at: "my-app" });
     const [, url = ""] = await dev.line(/app +(http:\/\/127\.0\.0\.1:\d+)\//);
     await dev.killAlone("/.bin/syncline dev");
     await assert.rejects(fetch(`${url}/api/health`));
   });
 
-  await t.step("NP5 types hold: tsc, completion, the way to a definition", async () => {
+  await t.step("NP5 types work: tsc, completion, go to definition", async () => {
     await machine.done("node_modules/.bin/tsc", { at: "my-app" });
     await checksDeclarations(machine);
     await using editor = new LanguageServer(machine.at("my-app"));
@@ -133,7 +133,7 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
     assert.match(text, /# pass 1\b|pass 1\b/);
   });
 
-  await t.step("NP7 commands find the project upward, and pass on their arguments", async () => {
+  await t.step("NP7 commands find the project in parent folders, and pass on their arguments", async () => {
     const { text } = await machine.done("../../my-app/node_modules/.bin/syncline admin list", {
       at: "my-app/src",
     });
@@ -144,7 +144,7 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
     );
   });
 
-  await t.step("NP8 what cannot be done is one line, and nothing is left", async () => {
+  await t.step("NP8 an error is one line, and leaves nothing behind", async () => {
     const before = await names(machine.at());
     const refused = async (command: string, { line, at = "", env = {} }: Refusal) => {
       const { code, text } = await machine.run(command, { at, env });
@@ -187,7 +187,7 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
     assert.deepEqual(await names(machine.at("unreached")), await names(machine.at("small")));
   });
 
-  await t.step("NP9 `syncline init` adds functions to a project that is there already", async () => {
+  await t.step("NP9 `syncline init` adds functions to an existing project", async () => {
     await Deno.mkdir(machine.at("old"));
     await Deno.writeTextFile(
       machine.at("old/package.json"),
@@ -215,7 +215,7 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
     await dev.interrupt();
   });
 
-  await t.step("NP11 `syncline demo` shows the chat, under the named permission set", async () => {
+  await t.step("NP11 `syncline demo` shows the chat, with the named permission set", async () => {
     await using demo = machine.start("my-app/node_modules/.bin/syncline demo --port 0");
     const [, url = ""] = await demo.line(/app +(http:\/\/127\.0\.0\.1:\d+)\//);
     assert.match(await textOf(url), /<!doctype html>/i);
@@ -236,15 +236,18 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
     );
   });
 
-  await t.step("NP12 the app goes to another server: deploy, two browsers, a migration, back", async (t) => {
-    await machine.done("npm run build", { at: "my-app", env: NO_NETWORK });
-    await using production = await Production.start(machine);
-    figures.push(`deploy of an unchanged app: ${seconds(await deploys(production))}`);
-    await twoClients(machine, production.url);
-    await t.step({ ...needs(chromium, "two browsers"), fn: () => twoTabs(production.url) });
-    await changesSchema(machine, production);
-    await refusesDeploys(machine, production);
-  });
+  await t.step(
+    "NP12 the app moves to another server: deploy, two browsers, a migration, rollback",
+    async (t) => {
+      await machine.done("npm run build", { at: "my-app", env: NO_NETWORK });
+      await using production = await Production.start(machine);
+      figures.push(`deploy of an unchanged app: ${seconds(await deploys(production))}`);
+      await twoClients(machine, production.url);
+      await t.step({ ...needs(chromium, "two browsers"), fn: () => twoTabs(production.url) });
+      await changesSchema(machine, production);
+      await refusesDeploys(machine, production);
+    },
+  );
 
   // deno-lint-ignore no-console
   console.log(figures.join("\n"));

@@ -10,7 +10,7 @@ import { syncToDisk } from "../../mod/npm/node/whole_folder.ts";
 import { environmentSuggestions } from "../../mod/config/environment_suggestions.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
-Deno.test("NP10 a variable that is nearly one of the server's gets a hint, one of the app's own does not", () => {
+Deno.test("NP10 a variable that resembles a server option gets a hint, one of the app does not", () => {
   const known = ["SYNCLINE_PORT", "SYNCLINE_PUBLIC_URL"];
   const names = ["SYNCLINE_PROT", "SYNCLINE_PORT", "syncline_public_url", "SYNCLINE_GITHUB_SECRET", "PORT"];
   assert.deepEqual(environmentSuggestions(names, known), [
@@ -31,7 +31,7 @@ Deno.test("NP7 the project is the nearest folder with functions, or whose packag
   assert.equal(findProject(folder.at("other")), null);
 });
 
-Deno.test("NP14 the server is unpacked whole or not at all, also over what a killed start has left", async () => {
+Deno.test("NP14 the server is unpacked completely or not at all, even over the remains of a killed start", async () => {
   const files = { "app/cli.ts": "run();\n", "app/deep/er/a.ts": "", "cache/npm/ä/b.js": "\n\n" };
   await using folder = await TempFolder.with(
     Object.fromEntries(Object.entries(files).map(([name, text]) => [`from/${name}`, text])),
@@ -105,7 +105,7 @@ Deno.test("NP14 after a power failure a half server is created again; one that w
   unpack(pack, { folder: target, id });
 });
 
-Deno.test("NP15 on Windows package managers are scripts, folders are held by scanners, and manifests begin with a mark", async () => {
+Deno.test("NP15 on Windows package managers are scripts, virus scanners hold folders, and manifests begin with a byte order mark", async () => {
   assert.deepEqual(startOf("npm", ["install", "--no-audit"], "win32"), {
     command: "npm install --no-audit",
     args: [],
@@ -145,7 +145,7 @@ Deno.test("NP15 on Windows package managers are scripts, folders are held by sca
   assert.equal(findProject(folder.at("app")), folder.at("app"));
 });
 
-Deno.test("NP15 on Windows what needs a server or its bundler says where there is one", () => {
+Deno.test("NP15 on Windows commands that need a server or its bundler say where it is available", () => {
   for (const command of ["dev", "serve", "demo", "backup", "deploy"]) {
     assert.match(
       refusedHere(command, "win32") ?? "",

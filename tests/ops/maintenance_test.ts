@@ -129,7 +129,7 @@ async function fileIn(folder: string): Promise<void> {
 }
 
 Deno.test({
-  name: "[BK18] a job whose process is killed fails, leaves nothing half behind, and the next one is done",
+  name: "[BK18] a job whose process is killed fails, leaves nothing partial, and the next one is done",
   ignore: Deno.build.os !== "linux",
   fn: async () => {
     await using folder = await slowFolder();
@@ -197,7 +197,7 @@ Deno.test("[BK18] without its owner the process aborts the job and cleans up bef
 });
 
 Deno.test({
-  name: "[BK18] the process ends when it had nothing to do for a while, and with its owner",
+  name: "[BK18] the process ends after some idle time, and with its owner",
   ignore: Deno.build.os !== "linux",
   fn: async () => {
     await using folder = await filledFolder();

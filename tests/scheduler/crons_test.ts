@@ -26,7 +26,7 @@ Deno.test("an interval stays aligned even if its runs are late", async () => {
   assert.deepEqual((await times(world)).map((at) => (at - start) / MINUTE), [0, 13, 20, 30]);
 });
 
-Deno.test("one run makes up for runs missed while the server was down", async () => {
+Deno.test("one run replaces the runs missed while the server was down", async () => {
   const crons = cronJobs();
   crons.daily("nightly", { hourUTC: 3, minuteUTC: 0 }, "app:note", { text: "nightly" });
   await using world = await World.open({ crons });

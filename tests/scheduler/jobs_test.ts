@@ -329,7 +329,7 @@ Deno.test("an invalid job ID cannot be canceled", async () => {
   );
 });
 
-Deno.test("[PG8] with another server taking over, a stop aborts actions even if none seems to run", async () => {
+Deno.test("[PG8] when another server takes over, a stop aborts actions even if none seems to run", async () => {
   const never = () => Promise.reject(new Error("Nothing is called"));
   let ends = 0;
   const scheduler = new Scheduler({

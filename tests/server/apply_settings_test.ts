@@ -6,7 +6,7 @@ const values = Object.fromEntries(
   optionsOf("serve").map(([name, { default: value }]) => [name, value]),
 ) as unknown as ServeOptions;
 
-Deno.test("SE1 SE5 SE8 SE10 settings reach every part, and one that cannot use them leaves the others alone", async () => {
+Deno.test("SE1 SE5 SE8 SE10 settings reach every feature, and one that cannot use them does not affect the others", async () => {
   const reported: [string, unknown][] = [];
   const logged: unknown[] = [];
   const note = (part: string, what: unknown) => {

@@ -58,7 +58,7 @@ async function filledFolder({ bytes }: { readonly bytes: number }): Promise<Data
   return folder;
 }
 
-Deno.test("[BK19] [OP3] it says what is in the backup, how large and of when it is, and warns of the key and of files left out", async () => {
+Deno.test("[BK19] [OP3] it prints content, size and date of the backup, and warns of the key and of omitted files", async () => {
   await using folder = await filledFolder({ bytes: 0 });
   const plain = await backup(folder, []);
   assert.equal(plain.code, 0, plain.err);
@@ -89,7 +89,7 @@ Deno.test("[BK19] [OP3] it says what is in the backup, how large and of when it 
   assert.deepEqual([...parts].sort(), ["database", "files", "secret"]);
 });
 
-Deno.test("[BK19] what it cannot do it says in one line, with exit code 1", async () => {
+Deno.test("[BK19] a failure is one line, with exit code 1", async () => {
   await using folder = await filledFolder({ bytes: 0 });
   await Deno.writeTextFile(folder.at("mine.tar.zst"), "mine");
   for (
@@ -122,7 +122,7 @@ Deno.test("[BK19] a server's process may write meanwhile: the backup is of one s
   assert.ok(ts > 1 && out.includes(`as of ts ${ts}, `));
 });
 
-Deno.test("[BK14] it says that it waits for another backup, and can be ended meanwhile", async () => {
+Deno.test("[BK14] it reports that it waits for another backup, and can be interrupted", async () => {
   await using folder = await filledFolder({ bytes: 0 });
   await using _other = await WorkFolder.acquire(folder.at("data"));
   const child = start(folder, ["--out", "a.tar.zst"]);
@@ -136,7 +136,7 @@ Deno.test("[BK14] it says that it waits for another backup, and can be ended mea
 });
 
 for (const signal of ["SIGKILL", "SIGTERM"] as const) {
-  Deno.test(`[BK20] ended by ${signal} in the middle, it leaves no half archive under the name`, async () => {
+  Deno.test(`[BK20] interrupted by ${signal}, it leaves no partial archive with the final name`, async () => {
     await using folder = await filledFolder({ bytes: 40_000_000 });
     const child = start(folder, ["--out", "a.tar.zst"]);
     const isPacking = async () => {

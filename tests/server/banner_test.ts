@@ -21,7 +21,7 @@ Deno.test("the banner shows when the example is served, and when every address i
   assert.match(text, /all addresses of this machine/);
 });
 
-Deno.test("the banner says that there is no app yet", () => {
+Deno.test("the banner says that no app is deployed yet", () => {
   const config = testConfig({ dataDir: "/d", empty: true });
   assert.match(
     banner({ config, url: "http://127.0.0.1:1", cwd: "/", setupLink: null }),
@@ -36,7 +36,7 @@ Deno.test("localUrl is one a browser on this machine can open", () => {
   }
 });
 
-Deno.test("the banner names the addresses that other machines find the server at, and the documentation with --dev", () => {
+Deno.test("the banner lists the addresses for other machines, and the documentation with --dev", () => {
   const interfaces = [
     { name: "lo", family: "IPv4", address: "127.0.0.1" },
     { name: "eth0", family: "IPv4", address: "192.168.1.7" },

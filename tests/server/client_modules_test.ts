@@ -33,7 +33,7 @@ function get(etag?: string): Request {
   return new Request("http://localhost/", etag === undefined ? {} : { headers: { "if-none-match": etag } });
 }
 
-Deno.test("modules are served as JavaScript whose lines keep their numbers", async () => {
+Deno.test("modules are served as JavaScript with unchanged line numbers", async () => {
   await using m = await modules();
   for (const path of ["client/mod.ts", "client/deep/x.ts", "protocol/p_q.ts"]) {
     const response = await m.modules.respond(get(), path);
@@ -45,7 +45,7 @@ Deno.test("modules are served as JavaScript whose lines keep their numbers", asy
   }
 });
 
-Deno.test("nothing outside the served folders can be had", async () => {
+Deno.test("files outside the served folders are not found", async () => {
   await using m = await modules();
   const tricks = [
     "server/secret.ts",
@@ -114,7 +114,7 @@ Deno.test("every module that the client and the hooks load in a browser is serve
   }
 });
 
-Deno.test("SF5 a module is sent compressed to who takes that, and is known again by the ETag of its coding", async () => {
+Deno.test("SF5 a module is compressed for clients that accept it, and revalidated by the ETag of its encoding", async () => {
   const modules = new ClientModules();
   const ask = (headers: Record<string, string>) =>
     modules.respond(new Request("http://localhost/", { headers }), "client/mod.ts");

@@ -23,7 +23,7 @@ async function run(args: readonly string[], env: Record<string, string> = {}) {
   return { code, out, err, served: served as ServeOptions | null };
 }
 
-Deno.test("serve without options gets the defaults of the table, and its exit code is the program's", async () => {
+Deno.test("serve without options uses the defaults of the table, and returns the program's exit code", async () => {
   const { code, served } = await run(["serve"]);
   assert.equal(code, 7);
   assert.deepEqual(
@@ -142,7 +142,7 @@ Deno.test("lengths of time and sizes are read in every unit", async () => {
   }
 });
 
-Deno.test("the environment gives what no flag gives, and a flag wins over it", async () => {
+Deno.test("environment variables set options, and flags take precedence", async () => {
   const env = { SYNCLINE_PORT: "4000", SYNCLINE_DEV: "yes", SYNCLINE_DATA: "", SYNCLINE_HOST: "::" };
   const { served } = await run(["serve", "--port", "5000"], env);
   assert.equal(served?.port, 5000);
@@ -210,7 +210,7 @@ const wrong: [args: string[], env: Record<string, string>, message: RegExp][] = 
   [["sevre"], {}, /unknown command/],
 ];
 
-Deno.test("what is not understood ends with exit code 2, a message and nothing served", async (t) => {
+Deno.test("an unknown argument ends with exit code 2 and a message, and nothing is served", async (t) => {
   for (const [args, env, message] of wrong) {
     await t.step([...args, JSON.stringify(env)].join(" "), async () => {
       const { code, err, served } = await run(args, env);

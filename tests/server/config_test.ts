@@ -76,7 +76,7 @@ Deno.test("a folder ./functions is the app, and has no page unless one is named"
   });
 });
 
-Deno.test("a functions folder that was named must be there", async () => {
+Deno.test("a named functions folder must exist", async () => {
   await inFolder(async () => {
     await Deno.writeTextFile("file", "");
     for (const functions of ["nowhere", "file", "file/below"]) {

@@ -14,7 +14,7 @@ function world(isTTY: boolean) {
 
 const MiB = 1024 ** 2;
 
-Deno.test("OP3 without a terminal there is a line at the beginning of a step and then every two seconds, with rate and time left", () => {
+Deno.test("OP3 without a terminal there is a line at the start of a step and then every two seconds, with rate and remaining time", () => {
   const { clock, progress, lines } = world(false);
   const show = (done: number) => progress.show({ what: "Packing", done, of: 100 * MiB, unit: "bytes" });
   for (let second = 0; second <= 5; second++) {
@@ -38,7 +38,7 @@ Deno.test("OP3 without a terminal there is a line at the beginning of a step and
   ]);
 });
 
-Deno.test("OP3 on a terminal a bar moves, with rate and time left, and ends in a line of its own", () => {
+Deno.test("OP3 on a terminal a progress bar shows rate and remaining time, and ends in a line of its own", () => {
   const { clock, progress, text } = world(true);
   const show = (done: number) => progress.show({ what: "Unpacking", done, of: 8_000, unit: "documents" });
   show(0);

@@ -8,7 +8,7 @@ async function temporary(): Promise<AsyncDisposable & { readonly path: string }>
   return { path, [Symbol.asyncDispose]: () => Deno.remove(path, { recursive: true }) };
 }
 
-Deno.test("the data folder is created for its owner alone, with folders above it", async () => {
+Deno.test("the data folder is created for its owner only, with parent folders", async () => {
   await using dir = await temporary();
   const data = join(dir.path, "a", "b");
   using _lock = await DataLock.acquire(data, { by: "serve" });
@@ -28,14 +28,14 @@ Deno.test("a folder that is held is refused, naming the process", async () => {
   using _second = await DataLock.acquire(dir.path, { by: "serve" });
 });
 
-Deno.test("what a longer process id left in the file is overwritten", async () => {
+Deno.test("a longer process id in the file is overwritten", async () => {
   await using dir = await temporary();
   await Deno.writeTextFile(join(dir.path, "lock"), "99999999999999\n");
   using _lock = await DataLock.acquire(dir.path, { by: "serve" });
   assert.equal(await Deno.readTextFile(join(dir.path, "lock")), `${Deno.pid} serve\n`);
 });
 
-Deno.test("the lock of a killed process is free at once", async () => {
+Deno.test("the lock of a killed process is free immediately", async () => {
   await using dir = await temporary();
   const holder = new Deno.Command(Deno.execPath(), {
     args: [
@@ -69,7 +69,7 @@ Deno.test("a folder that cannot be made or used is a StartError that names it", 
 });
 
 Deno.test({
-  name: "a data folder where the system lets no program write is refused without advice on flags",
+  name: "a data folder that the system makes read-only is refused without advice on flags",
   ignore: Deno.build.os !== "linux",
   async fn() {
     const error = await DataLock.acquire("/proc/nope", { by: "serve" }).then(

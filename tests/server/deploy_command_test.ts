@@ -39,7 +39,7 @@ Deno.test("an app is deployed, looked after and migrated from the command line",
     assert.match((await onServer("deploy-key", "list")).out, /^ci {2}created .* never used\n$/);
   });
 
-  await t.step("CD1 a dry run shows what would change, a deploy changes it", async () => {
+  await t.step("CD1 a dry run shows the changes, a deploy applies them", async () => {
     await write(secondApp);
     const dry = await deploy("deploy", "--dry-run", "--env", "MODE=dry");
     assert.equal(dry.code, 0, dry.err);
@@ -78,7 +78,7 @@ Deno.test("an app is deployed, looked after and migrated from the command line",
     assert.equal(page[0].action, "POST /api/admin/functions/rollback");
   });
 
-  await t.step("CD1 rollback serves the version before", async () => {
+  await t.step("CD1 rollback serves the previous version", async () => {
     const back = await deploy("rollback");
     assert.equal(back.code, 0, back.err);
     assert.match(back.out, /\+ function notes:gone\n/);
@@ -186,7 +186,7 @@ Deno.test("an app is deployed, looked after and migrated from the command line",
   });
 });
 
-Deno.test("CD3 DP8 a server that serves a folder is recognized before anything is sent", async () => {
+Deno.test("CD3 DP8 a server that serves a folder is detected before anything is sent", async () => {
   await using world = await startDeployWorld({ config: { pinned: true } });
   const { key } = await world.call("action", "_admin/deployKeys:create", { name: "ci" }, world.admin);
   const cli = new URL("../../cli.ts", import.meta.url);
@@ -200,7 +200,7 @@ Deno.test("CD3 DP8 a server that serves a folder is recognized before anything i
   assert.match(decoder.decode(stderr), /start it without --functions and --dev docs=\/_\/docs\/deploying\n$/);
 });
 
-Deno.test("CD3 an upload that is cut off is one line and exit code 1, whether it was in the middle or behind its end", async (t) => {
+Deno.test("CD3 an interrupted upload is one line and exit code 1, in the middle or after its end", async (t) => {
   const folder = await Deno.realPath(await Deno.makeTempDir());
   await using _folder = { [Symbol.asyncDispose]: () => Deno.remove(folder, { recursive: true }) };
   await Deno.mkdir(join(folder, "functions"));

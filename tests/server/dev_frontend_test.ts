@@ -7,7 +7,7 @@ import { devFrontend } from "../../mod/server/dev/dev_frontend.ts";
 import { FunctionLogPrinter } from "../../mod/server/dev/function_log_printer.ts";
 import { devLimits } from "../../mod/server/limits.ts";
 
-Deno.test("DV2 requests go to the frontend as they came, and its answers come back", async () => {
+Deno.test("DV2 requests reach the frontend unchanged, and its responses are returned", async () => {
   const asked: string[] = [];
   await using frontend = Deno.serve(
     { hostname: "127.0.0.1", port: 0, onListen: () => {} },
@@ -37,7 +37,7 @@ Deno.test("DV2 while the frontend does not answer it is 502, with its address", 
   assert.match(await response.text(), new RegExp(url));
 });
 
-Deno.test("DV3 a frontend's own server needs --dev, and there is one frontend", async () => {
+Deno.test("DV3 a frontend's dev server needs --dev, and there is only one frontend", async () => {
   const refused = (changes: Partial<ServeOptions>) =>
     assert.rejects(
       resolveConfig({ ...defaults(), devFrontend: "http://127.0.0.1:1", ...changes }),

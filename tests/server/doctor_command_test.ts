@@ -54,7 +54,7 @@ function tamper(path: string, sql: string): void {
   db.exec(`PRAGMA trusted_schema = ON; ${sql}`);
 }
 
-Deno.test("[OP3] [OP4] a sound folder: one line a check, each step shown as it starts, and nothing is written", async () => {
+Deno.test("[OP3] [OP4] an intact folder: one line for each check, each step shown as it starts, and nothing is written", async () => {
   await using folder = await soundFolder();
   const before = await Promise.all((await folder.names()).map(async (name) => [name, await digest(name)]));
   const lines: string[] = [];
@@ -131,7 +131,7 @@ Deno.test("[OP5] an index that lacks a document, a file of noise and a damaged l
   assert.equal(noise.of["files"]?.status, "warn");
 });
 
-Deno.test("[OP4] [OP5] beside a process that commits, stores and deletes all the time it finds nothing wrong", async () => {
+Deno.test("[OP4] [OP5] beside a process that commits, stores and deletes continuously it finds no errors", async () => {
   await using folder = await DataFolder.make();
   await using writer = await ConstantWriter.start(folder.path);
   const before = await writer.commits();
@@ -159,7 +159,7 @@ Deno.test("[OP5] low disk space and a clock that is behind are reported", () => 
   assert.equal(checkClock(now, null).status, "ok");
 });
 
-Deno.test("[OP6] a folder that is not there fails, and options that are not understood are a misuse", async () => {
+Deno.test("[OP6] a missing folder fails, and unknown options are a usage error", async () => {
   await using folder = await DataFolder.make();
   const around = { env: () => undefined, out: () => {}, err: () => {} };
   const command = (...args: string[]) =>

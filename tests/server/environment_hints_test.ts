@@ -4,7 +4,7 @@ import { environmentHints } from "../../mod/cli/serve_command.ts";
 import { envFileWarnings, readEnvFile } from "../../mod/config/env_file.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
-Deno.test("DV6 lines of --env-file that are no variables are named by number, without their values", () => {
+Deno.test("DV6 invalid lines of --env-file are reported by number, without their values", () => {
   const text = `# a comment
 GOOD=1
 export ALSO=2

@@ -21,7 +21,7 @@ Stack backtrace:
    0: <unknown>
 `;
 
-Deno.test("DV10 a report of types says nothing of the runtime's switches and frames", () => {
+Deno.test("DV10 a type report omits the runtime's flags and frames", () => {
   assert.equal(
     cleanReport(REPORT),
     `TS2322 [ERROR]: Type 'string' is not assignable to type 'number'.
@@ -36,7 +36,7 @@ Found 2 errors.`,
   assert.equal(cleanReport("error: Uncaught (in promise) TypeError: no\n"), "TypeError: no");
 });
 
-Deno.test("DV10 files of the app are named with their whole path, others stay as they are", () => {
+Deno.test("DV10 files of the app are named with their whole path, others are unchanged", () => {
   const message =
     "mail/send.ts:3:7: no\n    at send (mail/send.ts:3:7)\n    at file:///other/x.ts:1:1 /abs/y.ts:2:2";
   assert.equal(

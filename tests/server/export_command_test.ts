@@ -96,7 +96,7 @@ class Place implements AsyncDisposable {
   }
 }
 
-Deno.test("[EX1] [EX14] exports beside a server that writes all the time preserve its invariant, and its writes continue", async () => {
+Deno.test("[EX1] [EX14] exports beside a server that writes continuously preserve its invariant, and its writes continue", async () => {
   await using place = new Place();
   await using server = await place.serve();
   await server.call("mutation", "bank:open");
@@ -129,7 +129,7 @@ Deno.test("[EX1] [EX14] exports beside a server that writes all the time preserv
   }
 });
 
-Deno.test("[EX14] after a kill -9, with no server running, what was acknowledged is exported, to a folder named for the time", async () => {
+Deno.test("[EX14] after a kill -9, with no server running, acknowledged data are exported, to a folder named by the time", async () => {
   await using place = new Place();
   {
     await using server = await place.serve();
@@ -154,7 +154,7 @@ Deno.test("[EX14] after a kill -9, with no server running, what was acknowledged
   await server.call("mutation", "bank:move", { n: 3, by: 1 });
 });
 
-Deno.test("[EX6] [EX7] [EX14] what cannot be exported ends with 1 and its reason, what cannot be understood with 2", async () => {
+Deno.test("[EX6] [EX7] [EX14] a failed export ends with 1 and its reason, a usage error with 2", async () => {
   await using place = new Place();
   const missing = await place.run("export", "--out", place.at("out"));
   assert.equal(missing.code, 1);

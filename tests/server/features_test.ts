@@ -24,7 +24,7 @@ Deno.test("features start in order, and all stop before one is released", async 
   ]);
 });
 
-Deno.test("[PG5] features receive another server's commits when tables of the service changed, and their own always", () => {
+Deno.test("[PG5] features receive another server's commits if system tables changed, and their own always", () => {
   const heard: string[] = [];
   const news = new CommitPublisher({ clock: steadyClock, log: () => {} });
   const features = new Features({

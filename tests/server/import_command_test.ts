@@ -106,7 +106,7 @@ Deno.test("[IM14] [OP3] a folder is imported as a whole, each file into the tabl
   assert.equal(replaced.out, "notes: 2 documents imported, 2 deleted first\n");
 });
 
-Deno.test("[IM14] nothing of a folder is written when one file of it has a bad row", async () => {
+Deno.test("[IM14] nothing of a folder is written if one file has an invalid row", async () => {
   await using place = new Place();
   const folder = place.write("in", { "notes.jsonl": `{"text":"one"}\n`, "users.csv": "name,wrong\nAnn,x\n" });
   const { code, out, err } = await place.import(folder);
@@ -115,7 +115,7 @@ Deno.test("[IM14] nothing of a folder is written when one file of it has a bad r
   assert.deepEqual(place.storedNotes(), []);
 });
 
-Deno.test("[IM14] what cannot be understood ends with 2, what cannot be done with 1, each with its reason", async () => {
+Deno.test("[IM14] a usage error ends with 2, a failure with 1, each with its reason", async () => {
   await using place = new Place();
   const folder = place.write("in", {
     "notes.txt": `{"text":"one"}\n`,
@@ -148,7 +148,7 @@ Deno.test("[IM14] what cannot be understood ends with 2, what cannot be done wit
   assert.equal((await place.import(twice, "--format", "csv")).code, 0);
 });
 
-Deno.test("[IM14] while a server uses the data folder nothing is imported", async () => {
+Deno.test("[IM14] while a server uses the data folder no import runs", async () => {
   await using place = new Place();
   const folder = place.write("in", { "notes.jsonl": `{"text":"one"}\n` });
   await using server = await ServerProcess.start({
@@ -161,7 +161,7 @@ Deno.test("[IM14] while a server uses the data folder nothing is imported", asyn
   assert.deepEqual(await server.call("query", "notes:all"), []);
 });
 
-Deno.test("[IM14] nothing is imported beside a staged restore, which would replace it", async () => {
+Deno.test("[IM14] no import runs beside a staged restore, which would replace the data", async () => {
   await using place = new Place();
   const { dataDir } = place;
   const folder = place.write("in", { "notes.jsonl": `{"text":"one"}\n` });
@@ -201,7 +201,7 @@ function notesIn(place: Place): number[] {
   }
 }
 
-Deno.test("[IM8] a signal ends the command behind the batch it works on, and says how many rows are there", async () => {
+Deno.test("[IM8] a signal ends the command after the current batch, and reports the number of imported rows", async () => {
   await using place = new Place();
   const rows = 12_000;
   await using child = await startLongImport(place, rows);
@@ -213,7 +213,7 @@ Deno.test("[IM8] a signal ends the command behind the batch it works on, and say
   assert.ok(Number(written) < rows, "the import was over before it was stopped");
 });
 
-Deno.test("[IM15] kill -9 leaves whole batches, and the import can be done again", async () => {
+Deno.test("[IM15] kill -9 leaves complete batches, and the import can be repeated", async () => {
   await using place = new Place();
   const rows = 12_000;
   const child = await startLongImport(place, rows);
@@ -228,7 +228,7 @@ Deno.test("[IM15] kill -9 leaves whole batches, and the import can be done again
   assert.equal(again.out, `notes: ${rows} documents imported, ${left.length} deleted first\n`);
 });
 
-Deno.test("[IM16] a new data folder takes the ids of one whose tables were made in another order", async () => {
+Deno.test("[IM16] a new data folder accepts ids of one whose tables were created in another order", async () => {
   await using from = new Place();
   from.write("functions", {
     "schema.ts": FILES["schema.ts"].replace("notes:", "more: defineTable({}), notes:"),

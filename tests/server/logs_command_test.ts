@@ -34,7 +34,7 @@ function run(path: string, lines: readonly string[] = []): RunRecord {
   ];
 }
 
-Deno.test("[EL19] the log's file is read beside who writes it: the newest runs, then what comes", async () => {
+Deno.test("[EL19] the log file can be read while it is written: the newest runs, then new ones", async () => {
   const folder = await Deno.makeTempDir();
   const path = join(folder, "logs.db");
   try {
@@ -59,7 +59,7 @@ Deno.test("[EL19] the log's file is read beside who writes it: the newest runs, 
   }
 });
 
-Deno.test("[EL19] runs of the service are left out unless they are asked for, and failures are red", async () => {
+Deno.test("[EL19] system runs are omitted unless requested, and failures are red", async () => {
   const folder = await Deno.makeTempDir();
   const path = join(folder, "logs.db");
   const all = { only: null, outcome: null, level: null, text: null, request: null, system: false };
@@ -86,7 +86,7 @@ Deno.test("[EL19] runs of the service are left out unless they are asked for, an
   assert.match(fine ?? "", /^2030.*request=z$/);
 });
 
-Deno.test("[EL19] without a log, or with a filter that is not understood, the command says so", async () => {
+Deno.test("[EL19] without a log, or with an invalid filter, the command reports it", async () => {
   const folder = await Deno.makeTempDir();
   const around = { env: () => undefined, out: () => {}, err: () => {} };
   const command = (...args: string[]) =>

@@ -7,7 +7,7 @@ import { logLimits } from "../../mod/ops/limits.ts";
 
 const MiB = 1024 * 1024;
 
-Deno.test("a machine with enough memory has what the limits say", () => {
+Deno.test("a machine with enough memory gets the documented limits", () => {
   for (const bytes of [3072 * MiB, 64 * 1024 * MiB]) {
     const { isolates, hashesAtOnce, logCacheBytes } = memoryPlan({ bytes, cores: 8 });
     assert.deepEqual(isolates, usualMemory);

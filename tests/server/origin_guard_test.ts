@@ -3,7 +3,7 @@ import { OriginGuard } from "../../mod/server/http/request_gate.ts";
 import { until } from "../support/waiting.ts";
 import { startTestServer } from "../auth/server/test_server.ts";
 
-Deno.test("OR2 pages of other origins than those named are refused, sockets included, and answers name their page", async () => {
+Deno.test("OR2 pages of other origins than the allowed ones are refused, sockets included, and responses name their page", async () => {
   await using server = await startTestServer({ config: { allowedOrigins: ["https://app.example.com"] } });
   const call = (origin: string | null, init: RequestInit = {}) =>
     fetch(`${server.url}/api/query`, {
@@ -49,7 +49,7 @@ Deno.test("OR2 pages of other origins than those named are refused, sockets incl
   assert.equal(page.status, 200, "what is no API is for any page");
 });
 
-Deno.test("OR2 behind a proxy the server's own pages are those of its public address", () => {
+Deno.test("OR2 behind a proxy the server's own pages have its public address", () => {
   const guard = new OriginGuard({ allowed: [], publicUrl: "https://api.example.com" });
   assert.equal(guard.refuses("https://api.example.com", "127.0.0.1:3210"), false);
   assert.equal(guard.refuses("http://127.0.0.1:3210", "127.0.0.1:3210"), true);
@@ -77,7 +77,7 @@ Deno.test("OR2 the server's own pages are recognized however the host is written
   for (const [origin, host] of others) assert.equal(guard.refuses(origin, host), true, `${origin} ${host}`);
 });
 
-Deno.test("OR2 sockets of pages that may use the API are accepted, and the server serves on", async () => {
+Deno.test("OR2 sockets of allowed pages are accepted, and the server continues", async () => {
   await using server = await startTestServer({ config: { allowedOrigins: ["https://app.example.com"] } });
   const address = `${server.url.replace("http", "ws")}/api/sync`;
   for (const origin of ["https://app.example.com", new URL(server.url).origin, null]) {

@@ -82,7 +82,7 @@ async function probed(
   return JSON.parse(new TextDecoder().decode(stdout));
 }
 
-Deno.test("[PE1] [PE2] [PE3] a server that has started may use its own files, and starts and reaches little else", async () => {
+Deno.test("[PE1] [PE2] [PE3] a started server may use its own files, and can start and reach little else", async () => {
   await using temp = new TempFolder();
   const folder = temp.path;
   await prepared(folder);
@@ -95,7 +95,7 @@ Deno.test("[PE1] [PE2] [PE3] a server that has started may use its own files, an
   assert.deepEqual(log, []);
 });
 
-Deno.test("[PE1] what options do not name is refused, and folders are found behind links", async () => {
+Deno.test("[PE1] access outside of the options is refused, and folders are resolved through links", async () => {
   await using temp = new TempFolder();
   const folder = temp.path;
   await prepared(folder);
@@ -115,7 +115,7 @@ Deno.test("[PE1] what options do not name is refused, and folders are found behi
   );
 });
 
-Deno.test("[PE1] a server that was started with rights it cannot give up says so", async () => {
+Deno.test("[PE1] a server started with permissions it cannot drop reports it", async () => {
   await using temp = new TempFolder();
   await prepared(temp.path);
   const permissions = ["--allow-read", "--allow-write", "--allow-env", "--allow-run=sh", "--allow-sys"];
@@ -124,7 +124,7 @@ Deno.test("[PE1] a server that was started with rights it cannot give up says so
   assert.match(log.join(), /^warn The server may read or write all files/);
 });
 
-Deno.test("[PE1] [WK10] a data folder whose name is short has its sockets in another when what it leads to is long", async () => {
+Deno.test("[PE1] [WK10] a data folder with a short name has its sockets elsewhere if its link target is long", async () => {
   await using temp = new TempFolder();
   const long = temp.at("d".repeat(100));
   await Deno.mkdir(long);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { newestReplacedDatabase } from "../../mod/server/data/data_restore.ts";
 
-Deno.test("BS9 the newest state that was put aside counts, and none when they are gone", async () => {
+Deno.test("BS9 the newest set-aside state is used, and none if they were removed", async () => {
   const dataDir = await Deno.makeTempDir();
   try {
     assert.equal(await newestReplacedDatabase(dataDir), null);

@@ -29,7 +29,7 @@ async function asked(
   return `${admitted.status} ${code} ${errorMessage}`;
 }
 
-Deno.test("OR3 hosts that no one can make resolve to this server are accepted, and no others", () => {
+Deno.test("OR3 only hosts that cannot be made to resolve to this server are accepted", () => {
   const guard = new HostGuard(["app.example.com", "*.apps.example.com", "syncline"]);
   const expected: Record<ReturnType<HostGuard["check"]>, readonly string[]> = {
     accepted: [
@@ -81,7 +81,7 @@ Deno.test("OR3 the error for a rejected host names the option that allows it, on
   assert.equal(guarded.logged.length, 20, "a flood of names does not fill the log");
 });
 
-Deno.test("OR3 a page whose name was made to resolve to this server is not its own page", async () => {
+Deno.test("OR3 a page whose name was rebound to this server is not its own page", async () => {
   const guarded = gate({ allowedOrigins: [] });
   const rebound = { host: "evil.example:3210", origin: "http://evil.example:3210" };
   assert.match(await asked(guarded, rebound), /^421/);
@@ -91,7 +91,7 @@ Deno.test("OR3 a page whose name was made to resolve to this server is not its o
   );
 });
 
-Deno.test("OR2 a page is judged by the path that the router goes by, however it is written", async () => {
+Deno.test("OR2 the origin check uses the router's path, in any spelling", async () => {
   const guarded = gate({ allowedOrigins: [] });
   const origin = "https://evil.example";
   for (
@@ -102,7 +102,7 @@ Deno.test("OR2 a page is judged by the path that the router goes by, however it 
   assert.equal(await asked(guarded, { host: "localhost", path: "/page", origin }), "/page");
 });
 
-Deno.test("HP2 a request whose URL names another host than its Host header is refused", () => {
+Deno.test("HP2 a request whose URL contains another host than its Host header is refused", () => {
   const { gate: guard } = gate();
   const request = new Request("http://evil.example/api/query", { headers: { host: "localhost" } });
   const refused = guard.check(request);

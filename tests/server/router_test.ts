@@ -62,7 +62,7 @@ Deno.test("SF3 paths of the service are never answered with static files", async
   }
 });
 
-Deno.test("paths that only look like the service's are not its own", async () => {
+Deno.test("paths that only resemble the server's are not reserved", async () => {
   await using r = await router();
   for (const path of ["/apix", "/_x", "/metricsx", "/x/api/query", "/API/query"]) {
     const response = await r.app.request(path, { headers: html });
@@ -105,7 +105,7 @@ Deno.test("the socket's address refuses plain HTTP with 426", async () => {
   assert.equal((await response.json()).errorData.code, "upgrade_required");
 });
 
-Deno.test("a handshake of another version gets the supported one", async () => {
+Deno.test("a handshake with another version gets the supported one", async () => {
   await using r = await router();
   for (const version of [{}, { "sec-websocket-version": "8" }]) {
     const response = await r.app.request("/api/sync", { headers: { upgrade: "websocket", ...version } });

@@ -113,7 +113,7 @@ Deno.test("a served app answers calls, and SIGTERM ends it with exit code 0", as
   assert.equal((await server.signal("SIGTERM")).code, 0);
 });
 
-Deno.test("HE4 a server whose port the runtime has closed says so and ends with exit code 1", async () => {
+Deno.test("HE4 a server whose listener was closed by the runtime reports it and exits with code 1", async () => {
   await using a = await app();
   await using server = await a.serve([], "tests/server/support/serve_until_asked.ts");
   const socket = new WebSocket(`${server.url.replace("http", "ws")}/end-of-port`);
@@ -122,7 +122,7 @@ Deno.test("HE4 a server whose port the runtime has closed says so and ends with 
   assert.match(server.child.lastOutput, /can take no connections any more/);
 });
 
-Deno.test("what was written is there after a restart, also after kill -9", async () => {
+Deno.test("writes survive a restart, also after kill -9", async () => {
   await using a = await app();
   for (const [signal, expected] of [["SIGTERM", []], ["SIGKILL", ["SIGTERM"]]] as const) {
     await using server = await a.serve();
@@ -135,7 +135,7 @@ Deno.test("what was written is there after a restart, also after kill -9", async
 });
 
 Deno.test({
-  name: "kill -9 in the middle of a mutation that never ends leaves the database to the next server",
+  name: "kill -9 during an endless mutation releases the database for the next server",
   // Elsewhere nothing ends a process with its parent.
   ignore: Deno.build.os !== "linux",
   async fn() {
@@ -166,7 +166,7 @@ Deno.test("a second server on the same data folder ends with exit code 1 and nam
   assert.doesNotMatch(second.output, /\n\s+at /, "no stack trace");
 });
 
-Deno.test("options that are not understood end with exit code 2, what cannot be served with 1", async () => {
+Deno.test("invalid options end with exit code 2, a failed start with 1", async () => {
   await using a = await app();
   for (
     const [flags, code, message] of [
@@ -220,7 +220,7 @@ Deno.test("isolates keep running when a signal for the server reaches its whole 
   assert.deepEqual(await childrenOf(server.child.pid), isolates);
 });
 
-Deno.test("a second signal ends a server that waits for a running call at once", async () => {
+Deno.test("a second signal immediately ends a server that waits for a running call", async () => {
   await using a = await app();
   await using server = await a.serve();
   const hanging = server.call("action", "notes:hang").catch(() => "cut off");
@@ -232,7 +232,7 @@ Deno.test("a second signal ends a server that waits for a running call at once",
   await hanging;
 });
 
-Deno.test("actions see the environment file, and nothing of the server's environment", async () => {
+Deno.test("actions see the environment file, and none of the server's environment", async () => {
   await using a = await app();
   const envFile = join(a.dir, "app.env");
   await Deno.writeTextFile(envFile, "KEY=value\n");
@@ -240,7 +240,7 @@ Deno.test("actions see the environment file, and nothing of the server's environ
   assert.deepEqual((await server.call("action", "notes:secret")).value, { KEY: "value" });
 });
 
-Deno.test("--dev loads edits at once, keeps the old code when one is broken, and reports wrong types", async () => {
+Deno.test("--dev loads edits immediately, keeps the old code if one is broken, and reports type errors", async () => {
   await using a = await app();
   await using server = await a.serve(["--dev"]);
   await server.call("mutation", "notes:add", { text: "kept" });
@@ -259,7 +259,7 @@ Deno.test("--dev loads edits at once, keeps the old code when one is broken, and
   assert.deepEqual((await server.call("query", "notes:list")).value, ["kept"]);
 });
 
-Deno.test("--dev waits for an edit when the app is broken from the beginning", async () => {
+Deno.test("--dev waits for an edit if the app is broken at the start", async () => {
   await using a = await app({ "schema.ts": SCHEMA, "notes.ts": 'throw new Error("broken at first");\n' });
   await using child = new Child({
     args: [
@@ -301,7 +301,7 @@ Deno.test("the README's functions work, with a request over HTTP and in the docu
   await reader.line(/text: "hello"/, LINE_MS);
 });
 
-Deno.test("the example is served when there is no app, page and client included", async () => {
+Deno.test("the example is served if there is no app, page and client included", async () => {
   await using dataFolder = new TempFolder();
   const dataDir = dataFolder.path;
   await using child = new Child({

@@ -47,7 +47,7 @@ function call(server: Server): Promise<Response> {
   return fetch(`${server.url}/api/query`, { method: "POST", body: "{}" });
 }
 
-Deno.test("a server serves on any free port and names it", async () => {
+Deno.test("a server uses any free port and prints it", async () => {
   await using s = await setup();
   await using server = await s.start();
   assert.match(server.url, /^http:\/\/127\.0\.0\.1:\d+$/);
@@ -146,7 +146,7 @@ Deno.test(
   },
 );
 
-Deno.test("HE4 a server says that its port has ended", UNANSWERED, async () => {
+Deno.test("HE4 a server reports that its listener has ended", UNANSWERED, async () => {
   await using s = await setup();
   s.backend.acceptSocket = (request) => {
     Deno.upgradeWebSocket(request);
@@ -176,7 +176,7 @@ Deno.test("stop closes sockets with 1012 before it ends the isolates", async () 
   assert.deepEqual(s.backend.events, ["socket", "closeSockets", "dispose"]);
 });
 
-Deno.test("stop lets a running call finish, refuses new ones, then gives everything back", async () => {
+Deno.test("stop lets a running call finish, refuses new ones, then releases everything", async () => {
   await using s = await setup();
   const gate = Promise.withResolvers<void>();
   s.backend.callGate = gate.promise;
@@ -267,7 +267,7 @@ Deno.test("SF3 however a path below /api or /_ is spelled, no file answers it", 
   for (const path of ["/x", "/./x", "/a/../x"]) assert.equal(await rawGet(server, path), "200 STATIC", path);
 });
 
-Deno.test("SF4 the bundled example is served on data of its own, never on those of an app", async () => {
+Deno.test("SF4 the bundled example has its own data folder, never that of an app", async () => {
   await using s = await setup();
   const database = `${s.dataDir}/data.db`;
   const serve = async (example: boolean) => await (await s.start({ example })).stop();
@@ -311,7 +311,7 @@ Deno.test("[RP20] a stop while another backend is being started ends that start"
   await response.body?.cancel();
 });
 
-Deno.test("[PG7] [RP20] what is asked for while a backend starts is done when it serves, and one that is gone asks for nothing", async () => {
+Deno.test("[PG7] [RP20] requests during a backend's start are handled when it serves, and those of one that ended are dropped", async () => {
   await using s = await setup();
   const asks: (() => void)[] = [];
   await using server = await s.start({}, {

@@ -7,7 +7,7 @@ import { TempFolder } from "../support/temp_folder.ts";
 
 const NPM = "/opt/node\n/opt/app/node_modules/syncline/bin/syncline.mjs";
 
-Deno.test("NP13 the unit starts what is installed, with a state folder of its own and little else", async () => {
+Deno.test("NP13 the unit starts the installed version, with its own state folder and few permissions", async () => {
   await using folder = await TempFolder.with({});
   const installed = await installedProgram(undefined);
   assert.equal(installed.kind, "clone");
@@ -51,7 +51,7 @@ Deno.test("NP13 the package's program, and one in one file, are started as they 
   assert.match(inHome, /^ProtectHome=read-only$/m);
 });
 
-Deno.test("NP13 nothing is written over a file, nor beside one", async () => {
+Deno.test("NP13 no file is overwritten or added beside one", async () => {
   await using folder = await TempFolder.with({ "compose.yaml": "mine" });
   const installed = await installedProgram(NPM);
   await assert.rejects(

@@ -45,7 +45,7 @@ Deno.test("the first signal asks, the second ends the process with 128 plus its 
   }
 });
 
-Deno.test("a signal that comes along two ways is one, another signal is not", async () => {
+Deno.test("a signal delivered twice counts once, another signal does not", async () => {
   const source = fakeSource();
   using signals = new StopSignals(source);
   source.send("SIGINT");

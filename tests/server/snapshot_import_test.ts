@@ -88,7 +88,7 @@ async function everything(folder: TempFolder, data = "data"): Promise<string> {
   return value;
 }
 
-Deno.test("IM19 an export of Convex comes in with its files, and its references lead to where they led", async () => {
+Deno.test("IM19 a Convex export is imported with its files, and its references are preserved", async () => {
   await using folder = await TempFolder.with(APP);
   const { code, out, err } = await imported(folder, SNAPSHOT);
   assert.deepEqual([code, out.trim().split("\n")], [0, [
@@ -107,7 +107,7 @@ Deno.test("IM19 an export of Convex comes in with its files, and its references 
   assert.match(again.err, /already contains data: import a Convex export into a new folder/);
 });
 
-Deno.test("IM19 an invalid export is reported with file and line, and nothing is left of it", async () => {
+Deno.test("IM19 an invalid export is reported with file and line, and leaves nothing", async () => {
   await using folder = await TempFolder.with(APP);
   const refused = async (files: Readonly<Record<string, string | Uint8Array>>, why: RegExp) => {
     const { code, err } = await imported(folder, { ...SNAPSHOT, ...files });
@@ -126,7 +126,7 @@ Deno.test("IM19 an invalid export is reported with file and line, and nothing is
   assert.deepEqual([empty.code, /has no <table>\/documents\.jsonl/.test(empty.err)], [1, true], empty.err);
 });
 
-Deno.test("[EX16] [IM20] an export goes into a new data folder with its files and all ids, or not at all", async () => {
+Deno.test("[EX16] [IM20] an export is imported completely into a new data folder, with files and ids, or not at all", async () => {
   await using folder = await TempFolder.with(APP);
   assert.equal((await imported(folder, SNAPSHOT)).code, 0);
   const before = await everything(folder);
@@ -189,7 +189,7 @@ Deno.test("[EX16] [IM20] an export goes into a new data folder with its files an
   await assert.rejects(Deno.stat(folder.at("gone")), Deno.errors.NotFound);
 });
 
-Deno.test("[IM20] what an import has left that was killed is taken by nobody but the next import", async () => {
+Deno.test("[IM20] the remains of a killed import are used only by the next import", async () => {
   await using folder = await TempFolder.with(APP);
   await Deno.writeFile(folder.at("snapshot.zip"), zipOf(SNAPSHOT));
   const args = [folder.at("snapshot.zip"), "--functions", folder.at("functions"), "--data"];

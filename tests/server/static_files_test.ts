@@ -142,7 +142,7 @@ Deno.test("no path leads out of the folder or to a hidden file", async () => {
   }
 });
 
-Deno.test("SF2 a page the browser navigates to gets index.html, a missing script 404", async () => {
+Deno.test("SF2 navigation to an unknown path gets index.html, a missing script 404", async () => {
   await using s = await site();
   for (
     const [path, accept, status] of [
@@ -215,7 +215,7 @@ Deno.test("HEAD has the headers of GET and no body", async () => {
   assert.equal(response.body, null);
 });
 
-Deno.test("methods that would write are refused with 405, even where there is no file", async () => {
+Deno.test("methods that write are refused with 405, even without a file", async () => {
   await using s = await site();
   for (const method of ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"]) {
     const response = await ask(s.files, "/nothing", { method });
@@ -248,7 +248,7 @@ Deno.test("If-Range with another validator gets the whole file", async () => {
   }
 });
 
-Deno.test("a file closes when the client goes away in the middle", async () => {
+Deno.test("a file is closed when the client disconnects during the response", async () => {
   await using s = await site();
   const response = await ask(s.files, "/assets/big.bin");
   const reader = response.body?.getReader();
@@ -272,7 +272,7 @@ async function textOf(response: Response): Promise<string> {
   return await new Response(response.body.pipeThrough(unpacking)).text();
 }
 
-Deno.test("SF5 a file is compressed as the client takes it, each way with an ETag of its own", async () => {
+Deno.test("SF5 a file is compressed in an encoding the client accepts, each with its own ETag", async () => {
   await using s = await site();
   const etags = new Map<string | null, string>();
   for (
@@ -307,7 +307,7 @@ Deno.test("SF5 a file is compressed as the client takes it, each way with an ETa
   assert.equal(new Set(etags.values()).size, 3);
 });
 
-Deno.test("SF5 what is small, compressed already or hardly smaller is sent as it is", async () => {
+Deno.test("SF5 small, already compressed and incompressible files are sent unchanged", async () => {
   await using s = await site();
   const headers = { "accept-encoding": "br" };
   for (const [path, text] of [["/app.js", "let x;"], ["/photo.png", LARGE], ["/noise.txt", NOISE]] as const) {
@@ -346,7 +346,7 @@ Deno.test("SF5 a copy is current by the ETag of a coding that the client still t
   }
 });
 
-Deno.test("SF5 parts are parts of the file itself; one that follows on a compressed copy gets the whole", async () => {
+Deno.test("SF5 ranges are ranges of the file itself; If-Range with the ETag of a compressed copy gets the whole file", async () => {
   await using s = await site();
   const headers = { "accept-encoding": "br", range: "bytes=4-9" };
   const part = await ask(s.files, "/large.js", { headers });
@@ -371,7 +371,7 @@ Deno.test("SF5 an edited file is compressed again", async () => {
   assert.equal(await textOf(await ask(s.files, "/large.js", { headers })), `${LARGE}// edited`);
 });
 
-Deno.test("SF5 many clients share one copy, and too many files at once are sent as they are", async () => {
+Deno.test("SF5 many clients share one compressed copy, and with too many files at once they are sent unchanged", async () => {
   const copies = new CompressedCopies();
   const gates: PromiseWithResolvers<void>[] = [];
   const original = (key: string) => ({

@@ -299,7 +299,7 @@ Deno.test("[TO4] a backend whose sockets cannot be closed ends before the folder
   using _lock = await DataLock.acquire(folder.path, { by: "serve" });
 });
 
-Deno.test("[TO4] a server whose backend does not end keeps the folder, and ends", async () => {
+Deno.test("[TO4] a server whose backend does not end keeps the folder, and exits", async () => {
   await using folder = new TempFolder();
   const { backends: [backend], server } = await started(folder.path);
   assert.ok(backend !== undefined);
@@ -355,7 +355,7 @@ Deno.test("[TO4] a server that cannot step down now refuses", async () => {
   await assert.rejects(oldProcess?.stepDown() ?? Promise.resolve(), /cannot hand over now/);
 });
 
-Deno.test("a local socket in a folder with a long path can be connected to, and goes with its folder's link", async () => {
+Deno.test("a local socket in a folder with a long path can be used, and is removed with its link", async () => {
   await using folder = new TempFolder();
   const deep = folder.at("d".repeat(120));
   await Deno.mkdir(deep);

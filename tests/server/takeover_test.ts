@@ -240,7 +240,7 @@ Deno.test("[TO1] [TO2] a running server is taken over, or continues", async (t) 
     await until(() => Deno.stat(folder.at("data", "takeover.sock")).then(() => true, () => false));
   });
 
-  await t.step("[TO5] the second of two takeovers at once is refused", async () => {
+  await t.step("[TO5] the second of two simultaneous takeovers is refused", async () => {
     const { connection } = await ask(folder, ASK);
     const second = serve(folder, "--takeover", "--functions", folder.at("two"));
     assert.equal((await second.exited).code, 1);

@@ -29,7 +29,7 @@ Deno.test("a peer that does not even answer pings is closed, with its connection
   while (await peer.read(bytes) !== null);
 });
 
-Deno.test("a peer that answers pings and says nothing else keeps its socket", async () => {
+Deno.test("a peer that only answers pings keeps its socket", async () => {
   await using server = quietServer(200);
   let closed = false;
   await using _peer = await RawWebSocket.connect({

@@ -25,7 +25,7 @@ Deno.test("[PG1] [PG2] [PG3] [PG5] [PG7] [PG13] [PG16] [PG26] no seed breaks a p
   }
 });
 
-Deno.test("what the simulation of a cluster is about comes up in it", async () => {
+Deno.test("the simulated cluster produces the situations it is meant to test", async () => {
   const met = { commits: 0, takeovers: 0, unreported: 0, fenced: 0, foundLater: 0, jumps: 0 };
   const names = Object.keys(met) as (keyof typeof met)[];
   for (let seed = 1; names.some((name) => met[name] === 0); seed++) {
@@ -75,16 +75,16 @@ Deno.test("a planted bug of the cluster is found: a group is shown before its ro
   await findBug(/shows what the log does not have|was answered before it ran/);
 });
 
-Deno.test("a planted bug of the cluster is found: followers forget what was answered", async () => {
+Deno.test("a planted bug of the cluster is found: followers forget recorded outcomes", async () => {
   using _bug = planted(ReplayRecords.prototype, { name: "saveRun", by: () => () => {} });
   await findBug(/ts of .* by|result of .* by|success of .* by/);
 });
 
-Deno.test("a planted bug of the cluster is found: a server lets in who has seen newer at another", async () => {
+Deno.test("a planted bug of the cluster is found: a server accepts a client that has seen newer data elsewhere", async () => {
   await findBug(/a new socket shows an older state than was seen/, { letsInAtOnce: true });
 });
 
-Deno.test("a planted bug of the cluster is found: a server ignores what a client says it has seen", async () => {
+Deno.test("a planted bug of the cluster is found: a server ignores the ts that a client reports as seen", async () => {
   using _bug = planted(SocketState.prototype, {
     name: "connect",
     by: (connect) =>
@@ -110,7 +110,7 @@ Deno.test("a planted bug of the cluster is found: a row with an unknown outcome 
   await findBug(/a row exists that was reported as absent/);
 });
 
-Deno.test("a planted bug of the cluster is found: a call lost with its leader counts as not run", async () => {
+Deno.test("a planted bug of the cluster is found: a call lost with its leader is treated as not run", async () => {
   const lost = new Set<() => void>();
   using _asked = planted(LeaderCalls.prototype, {
     name: "mutate",
@@ -134,7 +134,7 @@ Deno.test("a planted bug of the cluster is found: a call lost with its leader co
   await findBug(UNTRUE);
 });
 
-Deno.test("a planted bug of the cluster is found: a rejection on a later socket is answered, regardless of what an earlier one has sent", async () => {
+Deno.test("a planted bug of the cluster is found: a rejection on a later socket is answered, regardless of the outcome of an earlier one", async () => {
   using _bug = planted(SocketState.prototype, {
     name: "isUnsettled",
     by: () => ({ data }) => data?.code === "outcome_unknown",

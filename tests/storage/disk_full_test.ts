@@ -75,7 +75,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "OP7 a start on a full disk ends with one line that says so",
+  name: "OP7 a start on a full disk ends with a one-line message",
   ignore: missing !== null,
   async fn() {
     await using disk = await SmallDisk.mount(32);

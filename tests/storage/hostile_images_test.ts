@@ -98,7 +98,7 @@ Deno.test("truncated, forged and exploding images", async (t) => {
     }
   });
 
-  await t.step("TH8 a header that declares more pixels than there are, within the limit", async () => {
+  await t.step("TH8 a header that declares more pixels than the data contain, within the limit", async () => {
     assert.equal(await outcome(emptyPng({ ...largest, written: 1 }), "image/png"), "422 invalid_image");
     assert.equal(await outcome(webpOfSize(images.webp, largest), "image/webp"), "422 invalid_image");
     // These two are complete files: missing pixels are grey or the background, as in browsers.

@@ -15,7 +15,7 @@ async function imageProcesses(): Promise<number[]> {
 const spec = { width: 20, height: 20, fit: "cover" } as const;
 
 Deno.test({
-  name: "TH13 the process starts with the first thumbnail, and its crash affects no one",
+  name: "TH13 the process starts with the first thumbnail, and its crash affects no other request",
   ignore: Deno.build.os !== "linux",
   fn: async () => {
     const { jpeg } = await makeImages({ jpeg: { width: 40, height: 40, format: "jpeg" } });
@@ -53,7 +53,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "TH13 every thread of the process lets the server go first",
+  name: "TH13 every thread of the process has lower priority than the server",
   ignore: Deno.build.os !== "linux",
   fn: async () => {
     const { jpeg } = await makeImages({ jpeg: { width: 40, height: 40, format: "jpeg" } });

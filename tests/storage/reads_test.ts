@@ -115,7 +115,7 @@ Deno.test("FR3 a file the client has cached is not sent again", async () => {
   }
 });
 
-Deno.test("FR4 anything but a file is not_found, with nothing a browser could run", async () => {
+Deno.test("FR4 any other id is not_found, with no content that a browser could run", async () => {
   await using s = await startTestStorage();
   const id = await s.upload("hello");
   await s.call("files:remove", { id });

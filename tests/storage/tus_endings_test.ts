@@ -8,7 +8,7 @@ import { TempFolder } from "../support/temp_folder.ts";
 const HOUR_MS = 3_600_000;
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 
-Deno.test("RU9 a canceled upload is gone and its URL works again; a finished file cannot be canceled", async () => {
+Deno.test("RU9 a canceled upload is removed and its URL works again; a finished file cannot be canceled", async () => {
   await using storage = await startTestStorage();
   const tus = clientOf(storage);
   const url = await storage.uploadUrl();

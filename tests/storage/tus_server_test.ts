@@ -143,7 +143,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "RU3 kill -9 in the middle of an upload loses nothing that was acknowledged, and little else",
+  name: "RU3 kill -9 during an upload loses nothing that was acknowledged, and little else",
   sanitizeResources: false,
   fn: async () => {
     const dataDir = await Deno.makeTempDir();

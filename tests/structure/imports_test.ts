@@ -195,7 +195,7 @@ Deno.test("files import from lower layers and public files only, without circles
   assert.deepEqual(faults, []);
 });
 
-Deno.test("an upward import, a private file and a circle are found", () => {
+Deno.test("an upward import, an import of a private file and a circle are found", () => {
   assert.match(String(fault("mod/kit/log.ts", "mod/engine/mod.ts")), /imports upward/);
   assert.match(String(fault("mod/server/http/port.ts", "mod/server/server.ts")), /imports upward/);
   assert.match(

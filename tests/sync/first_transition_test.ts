@@ -186,7 +186,7 @@ Deno.test("SG12 a socket closed while it waits leaves no state behind", async ()
   assert.equal(world.clock.timers, 0);
 });
 
-Deno.test("WS18 maxObservedTs is a count that a client may have seen", async () => {
+Deno.test("WS18 maxObservedTs must be an integer that a client may have seen", async () => {
   for (const maxObservedTs of [-1, 1.5, 2 ** 53, "7", null]) {
     const world = new World();
     const socket = world.socket();
@@ -201,7 +201,7 @@ Deno.test("WS18 maxObservedTs is a count that a client may have seen", async () 
   assert.deepEqual(shownTs(socket), [0]);
 });
 
-Deno.test("SG4 a mutation whose commit is received after its answer is followed by a Transition", async () => {
+Deno.test("SG4 a mutation whose commit is received after its response is followed by a Transition", async () => {
   for (const follows of [false, true]) {
     const world = new World();
     world.host.follows = follows;

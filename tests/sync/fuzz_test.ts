@@ -73,7 +73,7 @@ function fuzzed(random: Random): string {
   return frame;
 }
 
-Deno.test("WS15 fuzzed frames crash nothing and disturb no other socket", async () => {
+Deno.test("WS15 fuzzed frames crash nothing and affect no other socket", async () => {
   const seed = Number(Deno.env.get("SYNCLINE_FUZZ_SEED") ?? crypto.getRandomValues(new Uint32Array(1))[0]);
   const random = new Random(seed);
   const world = new World({ actions: { echo: (args) => args } });

@@ -355,7 +355,7 @@ Deno.test("HC12 a mutation that names its request is recognised, and runs once",
   assert.equal(setup.world.host.mutationRuns, 3);
 });
 
-Deno.test("HC6 a query sees what the same caller's mutation before it wrote", async () => {
+Deno.test("HC6 a query sees the caller's earlier mutations", async () => {
   const setup = appOf(false);
   const post = async (path: string, body: unknown) =>
     await (await ask(setup, path, { method: "POST", body: JSON.stringify(body) })).json();
@@ -376,7 +376,7 @@ Deno.test("HC10 a rejected call gets the code overloaded and a Retry-After heade
   assert.equal(answer.headers.get("retry-after"), "1");
 });
 
-Deno.test("HC14 an unknown outcome is 503 with a code of its own, and so is a named mutation that could not be run", async () => {
+Deno.test("HC14 an unknown outcome is 503 with its own code, and so is a named mutation that could not be run", async () => {
   const setup = appOf(false);
   const body = JSON.stringify({ path: "add", args: { key: "a" } });
   const codeOf = async (outcome: Outcome, headers: Record<string, string> = {}) => {

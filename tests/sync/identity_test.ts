@@ -8,7 +8,7 @@ function assertAuthError(socket: TestSocket, error: string): void {
   assert.notEqual(socket.closedWith, null);
 }
 
-Deno.test("SV3 a valid token moves the identity and brings the results that differ for it", async () => {
+Deno.test("SV3 a valid token changes the identity and brings the results that differ for it", async () => {
   const world = new World();
   const socket = world.connected();
   socket.modify(
@@ -134,7 +134,7 @@ Deno.test("SV6 a token that expires while a fresher one is being verified does n
   assert.equal(socket.version.identity, 2);
 });
 
-Deno.test("SV7 SG9 a session that ends closes its sockets at once, and no Transition follows", async () => {
+Deno.test("SV7 SG9 the end of a session closes its sockets immediately, and no Transition follows", async () => {
   const world = new World();
   const [one, two, other] = [world.connected(), world.connected(), world.connected()];
   for (const [socket, token] of [[one, "u1.s1"], [two, "u1.s1"], [other, "u1.s2"]] as const) {
@@ -176,7 +176,7 @@ Deno.test("SV7 a session that ends while its token is verified is rejected", asy
   assertAuthError(socket, "session has ended");
 });
 
-Deno.test("SV7 a socket that has signed out is not touched by the end of its old session", async () => {
+Deno.test("SV7 a signed-out socket is not affected by the end of its old session", async () => {
   const world = new World();
   const socket = world.connected();
   socket.authenticate(0, "u1.s1");

@@ -37,7 +37,7 @@ Deno.test("WS14 Add of a live queryId is a FatalError", () => {
   assertFatal(socket, "ModifyQuerySet: the query 0 is already live");
 });
 
-Deno.test("WS15 what is no message is a FatalError that names the fault, and ends that socket alone", async () => {
+Deno.test("WS15 an invalid message gets a FatalError with the reason, and closes only that socket", async () => {
   const cases: [frame: string, error: RegExp, code: number][] = [
     ["", /^malformed JSON/, 1007],
     ["{", /^malformed JSON/, 1007],
@@ -158,7 +158,7 @@ Deno.test("WL2 beyond 64 running calls messages are queued in order, while Trans
   }
 });
 
-Deno.test("WL2 actions and mutations count together", async () => {
+Deno.test("WL2 actions and mutations share one limit", async () => {
   const gate = Promise.withResolvers<number>();
   const world = new World({ auto: false, actions: { wait: () => gate.promise } });
   const socket = world.connected();
@@ -270,7 +270,7 @@ Deno.test("WL6 a frame that takes over 30 s to send closes the socket", async ()
   assert.equal(slow.closedWith, null);
 });
 
-Deno.test("SH7 updates of a slow socket are merged, the others do not wait", async () => {
+Deno.test("SH7 updates of a slow socket are merged, and do not delay others", async () => {
   const world = new World();
   world.host.write({ a: 0, b: "x".repeat(socketLimits.bufferedBytesMax) });
   const [slow, fast] = [world.connected(), world.connected()];
@@ -441,7 +441,7 @@ Deno.test("SV8 shutdown waits while close frames are answered, and not for peers
   handles[0]?.closed();
 });
 
-Deno.test("SV8 shutdown does not wait for ever for close frames that come one by one", async () => {
+Deno.test("SV8 shutdown does not wait forever for close frames that arrive one by one", async () => {
   const { world, handles, state } = shuttingDown(100);
   for (let waited = 0; waited < httpLimits.drainMs; waited += httpLimits.closeQuietMs) {
     assert.equal(state.done, false);
@@ -471,7 +471,7 @@ Deno.test("WL7 a closed socket releases its memory", async () => {
   assert.equal(world.host.mutationRuns, 1);
 });
 
-Deno.test("arguments over their limit are an error of that call alone, however they are written", async () => {
+Deno.test("arguments over their limit are an error of that call only, in any encoding", async () => {
   const { argsCharsMax } = functionLimits;
   const world = new World({ actions: { size: ({ text }) => String(text).length } });
   const socket = world.connected();

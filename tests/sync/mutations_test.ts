@@ -24,7 +24,7 @@ Deno.test("MU1 WS9 a mutation is answered with its result and ts, SG4 then a Tra
   ]);
 });
 
-Deno.test("SG4 a mutation that touches nothing the socket shows is followed by an empty Transition", async () => {
+Deno.test("SG4 a mutation that changes nothing the socket shows is followed by an empty Transition", async () => {
   const world = new World();
   const socket = world.connected();
   socket.mutate(1, "set", { key: "a", value: 7 });
@@ -115,7 +115,7 @@ Deno.test("MU3 SG7 a mutation sent again on another socket is answered from the 
   assert.equal(world.host.mutationRuns, 1);
 });
 
-Deno.test("SG7 duplicates sent at once run once and get the same answer", async () => {
+Deno.test("SG7 simultaneous duplicates run once and get the same response", async () => {
   const world = new World();
   const [one, two] = [world.connected(), world.connected()];
   one.mutate(1, "add", { key: "a" });
@@ -197,7 +197,7 @@ Deno.test("MU2 arguments no function can take fail the call, not the socket", as
   assert.equal(socket.closedWith, null);
 });
 
-Deno.test("SG7 MU3 arguments no function can take fail in their turn, and are recorded like any other error", async () => {
+Deno.test("SG7 MU3 arguments that no function accepts fail in order, and are recorded like any other error", async () => {
   const world = new World();
   const [one, two] = [world.connected(), world.connected()];
   const unfit = '{"type":"Mutation","requestId":1,"udfPath":"set","args":{"a":1e999}}';
@@ -269,7 +269,7 @@ Deno.test("SG4 read-your-writes does not wait for a pending Add", async () => {
   assert.deepEqual(socket.version, { querySet: 1, identity: 0, ts: 1 });
 });
 
-Deno.test("SG4 an Add whose result came too late is not outrun twice", async () => {
+Deno.test("SG4 an Add with a late result is not overtaken twice", async () => {
   const world = new World({ auto: false });
   const socket = world.connected();
   socket.add(0, "get", { key: "a" });
@@ -307,7 +307,7 @@ function worldWith(outcome: Outcome): World {
   return world;
 }
 
-Deno.test("SG13 a mutation whose outcome is unknown is not answered: its socket is closed with 1012, not at once when it is new", async () => {
+Deno.test("SG13 a mutation with an unknown outcome gets no response: its socket is closed with 1012, with a delay if it is new", async () => {
   const world = worldWith(outcomeUnknown("The leader was lost"));
   const socket = world.connected();
   socket.mutate(1, "add", { key: "a" });
@@ -324,7 +324,7 @@ Deno.test("SG13 a mutation whose outcome is unknown is not answered: its socket 
   assert.equal(other.closedWith, 1012, "an old socket is closed at once");
 });
 
-Deno.test("SG13 a refusal without a look at the record is an answer on a session's first socket alone", async () => {
+Deno.test("SG13 a rejection without a lookup of the record is a response only on a session's first socket", async () => {
   const refusals = [[unavailable("There is no leader"), 1012], [
     failed("internal", "full", { retryable: true }),
     1013,
@@ -342,7 +342,7 @@ Deno.test("SG13 a refusal without a look at the record is an answer on a session
   }
 });
 
-Deno.test("SG13 an overloaded server does not close new sockets at once, because clients reconnect soon", async () => {
+Deno.test("SG13 an overloaded server delays closing new sockets, because clients reconnect soon", async () => {
   const world = worldWith(failed("internal", "full", { retryable: true }));
   const socket = world.connected({ connectionCount: 1 });
   socket.mutate(1, "add", { key: "a" });
@@ -353,7 +353,7 @@ Deno.test("SG13 an overloaded server does not close new sockets at once, because
   assert.equal(socket.closedWith, 1013);
 });
 
-Deno.test("SG13 a socket that was closed for an unknown outcome leaves no timer", async () => {
+Deno.test("SG13 a socket closed for an unknown outcome leaves no timer", async () => {
   const world = worldWith(outcomeUnknown("The leader was lost"));
   const socket = world.connected();
   socket.mutate(1, "add", { key: "a" });

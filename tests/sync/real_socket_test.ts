@@ -96,7 +96,7 @@ Deno.test("SQ1 MU1 a subscription and a mutation over a real socket", async () =
   );
 });
 
-Deno.test("WS15 a binary frame and a frame that is too long get their FatalError before the close", async () => {
+Deno.test("WS15 a binary frame and an oversized frame get their FatalError before the close", async () => {
   await using server = new RealServer();
   const binary = await server.open();
   binary.send(new Uint8Array([1, 2, 3]));
@@ -111,7 +111,7 @@ Deno.test("WS15 a binary frame and a frame that is too long get their FatalError
   assert.equal(long.received.frames[0]?.type, "FatalError");
 });
 
-Deno.test("WS15 a client that sends on while it is refused gets the FatalError and the close code", async () => {
+Deno.test("WS15 a client that continues to send while it is refused gets the FatalError and the close code", async () => {
   await using server = new RealServer();
   for (const framesMore of [0, 1, 40]) {
     const client = await upgraded(server.port);
@@ -143,7 +143,7 @@ Deno.test("SV8 clients see 1012 at shutdown, after all that was sent before", as
   }
 });
 
-Deno.test("SH7 a real socket that stops reading delays no one and uses no more than its buffer", async () => {
+Deno.test("SH7 a real socket that stops reading delays no other and uses no more than its buffer", async () => {
   await using server = new RealServer();
   const stuck = await upgraded(server.port);
   await stuck.write(textFrame(addGet("a")));

@@ -9,7 +9,7 @@ function user(id: string, sessionId: string): Identity {
   return { principal: `user:${id}`, userId: id, adminId: null, sessionId };
 }
 
-Deno.test("SH1 a query that reads nothing of the caller runs once for all sockets", async () => {
+Deno.test("SH1 a query that does not depend on the caller runs once for all sockets", async () => {
   const world = new World();
   const sockets = Array.from({ length: 50 }, () => world.connected());
   for (const [i, socket] of sockets.entries()) {
@@ -84,7 +84,7 @@ Deno.test("SH5 a ModifyQuerySet whose queries are live elsewhere is answered wit
   assert.equal(world.host.runs.length, runs);
 });
 
-Deno.test("SH4 a scope that widens lets nobody see another's result, and one that narrows is shared again", async () => {
+Deno.test("SH4 a scope that widens discloses no result of others, and one that narrows is shared again", async () => {
   const world = new World();
   const sockets = [world.connected(), world.connected(), world.connected(), world.connected()];
   for (const [i, token] of ["u1.s1", "u1.s2", "u2.s3", null].entries()) {
@@ -109,7 +109,7 @@ Deno.test("SH4 a scope that widens lets nobody see another's result, and one tha
   }
 });
 
-Deno.test("SH4 a result found to be personal after the first run goes to its own caller only", async () => {
+Deno.test("SH4 a result found to be personal after the first run is sent only to its caller", async () => {
   const world = new World({ auto: false });
   const [one, two] = [world.connected(), world.connected()];
   one.authenticate(0, "u1.s1");
@@ -131,7 +131,7 @@ Deno.test("SH4 a result found to be personal after the first run goes to its own
   assert.deepEqual(two.value(0), { principal: "user:u2", value: null });
 });
 
-Deno.test("SH4 external callers without a session do not share what depends on their claims", async () => {
+Deno.test("SH4 external callers without a session do not share results that depend on their claims", async () => {
   const world = new World();
   const caller = (role: string): Identity => ({
     principal: "user:x",
@@ -197,7 +197,7 @@ Deno.test("commits are recorded only while queries run", async () => {
   world.hub.validate();
 });
 
-Deno.test("SH6 two continuously running queries meet at one ts under constant commits", async () => {
+Deno.test("SH6 two continuously running queries reach one ts under constant commits", async () => {
   const world = new World({ auto: false, readers: 4 });
   world.host.define("one", (ctx) => ctx.get("a") ?? null);
   world.host.define("two", (ctx) => ctx.get("a") ?? null);
@@ -237,7 +237,7 @@ Deno.test("HC6 a one-shot query is answered from a result that holds, and never 
   assert.equal(world.host.runs.length, 2);
 });
 
-Deno.test("HC6 calls that come during a run wait for it when it is new enough, and for the next when not", async () => {
+Deno.test("HC6 calls that arrive during a run wait for it if it is new enough, otherwise for the next", async () => {
   const world = new World({ auto: false });
   const answers: unknown[] = [];
   const ask = () =>
@@ -275,7 +275,7 @@ Deno.test("HC7 a result that read the clock never answers another call", async (
   assert.equal(one, two, "calls that came together may share a run");
 });
 
-Deno.test("HC7 a call that arrives during a clock-reading run gets a run of its own", async () => {
+Deno.test("HC7 a call that arrives during a run that reads the clock gets a separate run", async () => {
   const world = new World({ auto: false });
   const ask = () => world.hub.query({ udfPath: "now", args: {}, identity: anonymous, origin: "client" });
   const first = ask();
@@ -359,7 +359,7 @@ Deno.test("SH9 new code runs every query again, and answers of the old code are 
   assert.equal(socket.value(0), "new code");
 });
 
-Deno.test("SH3 a query whose run was stopped is run again after the next commit", async () => {
+Deno.test("SH3 a query whose run was stopped runs again after the next commit", async () => {
   const world = new World();
   const socket = world.connected();
   world.host.unknownReads.add("get");
@@ -375,7 +375,7 @@ Deno.test("SH3 a query whose run was stopped is run again after the next commit"
   assert.equal(world.host.runs.length, 1);
 });
 
-Deno.test("SH3 a snapshot newer than the newest commit main knows fits in", async () => {
+Deno.test("SH3 a snapshot newer than the newest commit known to main is usable", async () => {
   const world = new World({ auto: false });
   const socket = world.connected();
   socket.add(0, "get", { key: "a" });

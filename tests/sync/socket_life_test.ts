@@ -60,7 +60,7 @@ Deno.test("WS11 an unsolicited Pong is ignored", async () => {
   assert.deepEqual(socket.frames, []);
 });
 
-Deno.test("PC4 paths reach the functions as they came", async () => {
+Deno.test("PC4 function paths are unchanged", async () => {
   const world = new World({ queries: { "a/b/c:list": () => "nested", bare: () => "bare" } });
   const socket = world.connected();
   socket.add(0, "a/b/c:list");

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { World } from "./support/world.ts";
 import { settle } from "./support/test_socket.ts";
 
-Deno.test("SQ1 the first result of an Add comes in the Transition of its ModifyQuerySet", async () => {
+Deno.test("SQ1 the first result of an Add arrives in the Transition of its ModifyQuerySet", async () => {
   const world = new World();
   world.host.write({ a: 1 });
   const socket = world.connected();
@@ -17,7 +17,7 @@ Deno.test("SQ1 the first result of an Add comes in the Transition of its ModifyQ
   }]);
 });
 
-Deno.test("SG3 several ModifyQuerySets sent at once get a Transition each, in order", async () => {
+Deno.test("SG3 several ModifyQuerySets sent together get a Transition each, in order", async () => {
   const world = new World();
   const socket = world.connected();
   socket.add(0, "get", { key: "a" });
@@ -87,7 +87,7 @@ Deno.test("SQ2 a result with another key order is unchanged, one with the same c
   assert.deepEqual(socket.results.get(0), { value: { y: [{ q: 1, p: 2 }], x: 1 } });
 });
 
-Deno.test("SQ2 a commit that touches nothing a socket shows sends nothing and runs nothing", async () => {
+Deno.test("SQ2 a commit that changes nothing a socket shows sends nothing and runs nothing", async () => {
   const world = new World();
   const socket = world.connected();
   socket.add(0, "get", { key: "a" });
@@ -148,7 +148,7 @@ Deno.test("SQ5 SG11 a removed query is confirmed once and then silent", async ()
   assert.equal(world.host.runs.length, 1);
 });
 
-Deno.test("SQ5 a query added and removed by two ModifyQuerySets sent at once is shown, then removed", async () => {
+Deno.test("SQ5 a query added and removed by two ModifyQuerySets sent together is shown, then removed", async () => {
   const world = new World();
   const socket = world.connected();
   socket.add(0, "get", { key: "a" });
@@ -199,7 +199,7 @@ Deno.test("WS7 Remove of an unknown id is ignored and answered", async () => {
   assert.deepEqual(socket.all("Transition").map(({ modifications }) => modifications), [[]]);
 });
 
-Deno.test("WS6 unknown functions and arguments that do not fit are results, with their real text", async () => {
+Deno.test("WS6 unknown functions and invalid arguments are results, with the real error text", async () => {
   const world = new World();
   world.host.write({ fail: "args" });
   const socket = world.connected();
@@ -328,7 +328,7 @@ Deno.test("SG1 an Add beside live queries waits until all are known at one ts", 
   assert.equal(socket.version.ts, 1);
 });
 
-Deno.test("SG2 ts never goes back, PC3 and only the versions that moved differ", async () => {
+Deno.test("SG2 ts never decreases, PC3 and only the changed versions differ", async () => {
   const world = new World();
   const socket = world.connected();
   socket.add(0, "get", { key: "a" });

@@ -53,7 +53,7 @@ const photos = {
 const modules = { schema: { default: schema }, photos };
 const { api } = createApi<{ photos: typeof photos }>();
 
-Deno.test("a file is uploaded, seen by queries, read through its URLs, and known by its uploader", async () => {
+Deno.test("a file is uploaded, visible to queries, read through its URLs, and attributed to its uploader", async () => {
   await using server = await createTestServer({ modules });
   const ada = await server.asUser("Ada");
   const file = await server.upload(
@@ -120,7 +120,7 @@ Deno.test("actions store and get contents", async () => {
   assert.equal(await (await server.fetch(photo?.url ?? ""))?.text(), "QUIET");
 });
 
-Deno.test("a deleted file is gone with the commit, and not without it", async () => {
+Deno.test("a file is deleted by the commit, and not by a rollback", async () => {
   await using server = await createTestServer({ modules });
   const file = await server.upload(await server.mutation(api.photos.uploadUrl), new Blob(["x"]));
   await assert.rejects(server.mutation(api.photos.remove, { file, fail: true }), { message: "no" });

@@ -70,7 +70,7 @@ const notes = {
 const modules = { schema: { default: schema }, notes };
 const { api } = createApi<{ notes: typeof notes }>();
 
-Deno.test("a test server is ready in the time that a few processes take to do nothing", async () => {
+Deno.test("a test server starts about as fast as a few idle processes", async () => {
   // The first one compiles and warms up; the least of the following is what a busy machine did not add to.
   const times: number[] = [];
   for (let round = 0; round < 6; round++) {
@@ -103,7 +103,7 @@ Deno.test("a mutation's effects are in every live query when it resolves", async
   assert.deepEqual(subscription.results, [[], ["a"]]);
 });
 
-Deno.test("users are who they say: data by user, the same address is the same user, admins are no users", async () => {
+Deno.test("users have their own data, the same address is the same user, and administrators are not users", async () => {
   await using server = await createTestServer({ modules });
   const [ada, again, admin] = [
     await server.asUser({ email: "ada@example.com", name: "Ada" }),
@@ -164,7 +164,7 @@ Deno.test("the clock is frozen until it is advanced, in queries, mutations and a
   await assert.rejects(server.advance(-1), RangeError);
 });
 
-Deno.test("actions call functions, see the given environment and nothing of the process's own", async () => {
+Deno.test("actions call functions, and see the given environment and nothing of the process's own", async () => {
   Deno.env.set("SYNCLINE_TEST_SECRET", "hidden");
   await using server = await createTestServer({ modules, env: { KEY: "value" } });
   const ada = await server.asUser("Ada");
@@ -172,7 +172,7 @@ Deno.test("actions call functions, see the given environment and nothing of the 
   assert.deepEqual([mine, env], [["x", "x"], { KEY: "value" }]);
 });
 
-Deno.test("a mutation that awaits what never happens fails in its time", async () => {
+Deno.test("a mutation that awaits a promise that never resolves fails at its time limit", async () => {
   await using server = await createTestServer({ modules, callTimeoutMs: 50 });
   await assert.rejects(server.mutation(api.notes.waitForever), /longer than its limit of 0\.05 seconds/);
   await server.mutation(api.notes.add, { text: "goes on" });

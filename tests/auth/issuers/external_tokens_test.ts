@@ -37,7 +37,7 @@ for (const key of [keys.rsa, keys.ec, keys.ed]) {
   });
 }
 
-Deno.test("XI1 XI3 a token may say that it is an access token, and its key may be the only one it could be", async () => {
+Deno.test("XI1 XI3 an access token may declare its type, and its key may be the only candidate", async () => {
   await using setup = await setUp();
   for (const typ of ["at+jwt", "AT+JWT", "application/at+jwt", "jwt"]) {
     assert.equal((await setup.verify(await signed(setup.claims(), keys.rsa, { typ }))).ok, true, typ);
@@ -78,7 +78,7 @@ Deno.test("XI4 XI5 a token is good until its exp, and from a minute before its n
   assert.deepEqual(await setup.verify(token), refused("access token expired"));
 });
 
-Deno.test("XI3 a key that is new in the set is fetched at once, but for unknown names only so often", async () => {
+Deno.test("XI3 a new key of the set is fetched immediately, unknown key ids only at a limited rate", async () => {
   await using setup = await setUp();
   const { burst, perMinute } = externalLimits.missedKeyFetches;
   const fetches = () => setup.asked.filter((url) => url.endsWith("/keys")).length;
@@ -102,7 +102,7 @@ Deno.test("XI3 a key that is new in the set is fetched at once, but for unknown 
   assert.equal(fetches(), 2 + burst);
 });
 
-Deno.test("XI3 while an issuer's keys cannot be had nothing is accepted, nothing refused for good, and it is asked ever more seldom", async (t) => {
+Deno.test("XI3 while an issuer's keys are unavailable, tokens are refused with a retryable error and retries get rarer", async (t) => {
   for (const [what, answer] of Object.entries(brokenKeySets)) {
     await t.step(what, async () => {
       await using setup = await setUp();
@@ -138,7 +138,7 @@ Deno.test("XI2 an issuer's document may not be another's, nor lead to hosts that
   assert.deepEqual(setup.asked, ["https://other.example.com/.well-known/openid-configuration"]);
 });
 
-Deno.test("XI3 with an address of the keys there is no discovery", async () => {
+Deno.test("XI3 a configured key address disables discovery", async () => {
   await using setup = await setUp({ fields: { keys: `${issuer}/keys` } });
   assert.equal((await setup.verify(await signed(setup.claims(), keys.rsa))).ok, true);
   assert.deepEqual(setup.asked, [`${issuer}/keys`]);
@@ -157,7 +157,7 @@ Deno.test("XI7 each subject is a user, and the same subject of another issuer is
   assert.notEqual(await userOf({ sub: "Ann" }), ann);
 });
 
-Deno.test("XI7 an address makes a user known only where both sides verified it and the operator said so", async () => {
+Deno.test("XI7 an address identifies a user only if both sides verified it and the operator allowed it", async () => {
   for (
     const [linkByEmail, verified, same] of [[true, true, true], [true, false, false], [false, true, false]]
   ) {
@@ -222,7 +222,7 @@ Deno.test("XI8 a user deleted while commits were missed is reported by the reche
   );
 });
 
-Deno.test("XI9 an issuer that hangs stalls nobody whose key is known, and answers late rather than never", async () => {
+Deno.test("XI9 a hanging issuer delays no token with a known key, and its late response is used", async () => {
   await using setup = await setUp({ requestMs: 60_000 });
   const known = await signed(setup.claims(), keys.rsa);
   await setup.verify(known);
@@ -250,7 +250,7 @@ Deno.test("XI9 an issuer that hangs stalls nobody whose key is known, and answer
   });
 });
 
-Deno.test("XI9 keys older than a day are not used, however long their issuer takes", async () => {
+Deno.test("XI9 keys older than a day are not used, however slow the issuer is", async () => {
   await using setup = await setUp();
   await setup.verify(await signed(setup.claims(), keys.rsa));
   setup.answer = () => new Promise(() => {});
@@ -258,7 +258,7 @@ Deno.test("XI9 keys older than a day are not used, however long their issuer tak
   await assert.rejects(setup.verify(await signed(setup.claims(), keys.rsa)), { code: "unavailable" });
 });
 
-Deno.test("XI10 a subject that is refused during the lookup of another of its tokens causes no second mutation", async () => {
+Deno.test("XI10 a subject refused during the lookup of another of its tokens causes no second mutation", async () => {
   let asked = 0;
   const hook = createFunctions({ tables: {} }).internalMutation({
     args: authEventArgs,

@@ -5,7 +5,7 @@ import { startSmtpServer } from "./smtp_server.ts";
 const mail = { to: "jöhn@example.com", subject: "Grüße", text: "Code 123456", html: "<b>Code 123456</b>" };
 const from = "Täst App <no-reply@example.com>";
 
-Deno.test("mail arrives at a mail server with sender, recipient, subject, text and HTML", async () => {
+Deno.test("an email arrives at the mail server with sender, recipient, subject, text and HTML", async () => {
   await using server = await startSmtpServer();
   using mailer = smtpMailer({ url: `smtp://127.0.0.1:${server.port}`, from });
   await mailer.send(mail);
@@ -18,7 +18,7 @@ Deno.test("mail arrives at a mail server with sender, recipient, subject, text a
   assert.match(received?.html ?? "", /<b>Code 123456<\/b>/);
 });
 
-Deno.test("the mail server's user and password are those of the URL, decoded", async () => {
+Deno.test("user and password of the mail server are decoded from the URL", async () => {
   const logins: unknown[] = [];
   await using server = await startSmtpServer({
     authOptional: false,
@@ -48,14 +48,14 @@ Deno.test("a refused login is worth another try, a refused recipient is not", as
   await assert.rejects(recipient.send(mail), (error) => error instanceof MailError && error.permanent);
 });
 
-Deno.test("a mail server that is down is worth another try", async () => {
+Deno.test("an unavailable mail server is retried", async () => {
   const server = await startSmtpServer();
   await server[Symbol.asyncDispose]();
   using mailer = smtpMailer({ url: `smtp://127.0.0.1:${server.port}`, from });
   await assert.rejects(mailer.send(mail), (error) => error instanceof MailError && !error.permanent);
 });
 
-Deno.test("if the SMTP client cannot be loaded, the next mail loads it again", async () => {
+Deno.test("if the SMTP client cannot be loaded, the next email loads it again", async () => {
   await using server = await startSmtpServer();
   let loads = 0;
   const load = () => ++loads === 1 ? Promise.reject(new TypeError("not there")) : import("nodemailer");
@@ -66,7 +66,7 @@ Deno.test("if the SMTP client cannot be loaded, the next mail loads it again", a
   assert.deepEqual([server.mails.length, loads], [2, 2]);
 });
 
-Deno.test("a URL that is not a mail server's stops the start without repeating its password", () => {
+Deno.test("an invalid mail server URL prevents the start, and the error omits its password", () => {
   for (const url of ["", "mail.example.com", "http://user:secret@mail.example.com", "smtp://"]) {
     assert.throws(
       () => smtpMailer({ url, from }),
@@ -75,7 +75,7 @@ Deno.test("a URL that is not a mail server's stops the start without repeating i
   }
 });
 
-Deno.test("without a mail server a developer sees the mail printed", async () => {
+Deno.test("without a mail server the email is printed in development", async () => {
   const printed: string[] = [];
   using mailer = printingMailer((text) => printed.push(text));
   await mailer.send({ ...mail, text: "First line\n\nCode 123456\n" });

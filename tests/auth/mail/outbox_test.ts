@@ -39,7 +39,7 @@ function setUp(answer: (mail: Mail) => Promise<void>) {
   return { outbox, sent, logged, timers, advance };
 }
 
-Deno.test("a mail that failed is sent again with growing pauses until it gets through", async () => {
+Deno.test("a failed email is retried with growing delays until it is sent", async () => {
   let failures = 3;
   const { outbox, sent, logged, advance } = setUp(() =>
     failures-- > 0 ? Promise.reject(new Error("down")) : Promise.resolve()
@@ -55,7 +55,7 @@ Deno.test("a mail that failed is sent again with growing pauses until it gets th
   await outbox[Symbol.asyncDispose]();
 });
 
-Deno.test("a mail is given up when its code would be over, or when it was refused for good", async () => {
+Deno.test("an email is dropped when its code has expired or it was refused permanently", async () => {
   const down = setUp(() => Promise.reject(new Error("down")));
   down.outbox.post(mail("a"), { usefulUntil: 5_000 });
   await down.outbox.settled();
@@ -71,7 +71,7 @@ Deno.test("a mail is given up when its code would be over, or when it was refuse
   assert.equal(refusing.timers.size, 0);
 });
 
-Deno.test("a mail server that hangs holds up neither the caller nor more mails than the queue takes", async () => {
+Deno.test("a hanging mail server delays no caller, and the queue stays bounded", async () => {
   const hung = Promise.withResolvers<void>();
   const { outbox, sent, logged } = setUp(() => hung.promise);
   const taken = Array.from(
@@ -86,7 +86,7 @@ Deno.test("a mail server that hangs holds up neither the caller nor more mails t
   assert.equal(sent.length, authLimits.mailsQueuedMax);
 });
 
-Deno.test("at shutdown mails that wait are dropped with a word, and no timer is left", async () => {
+Deno.test("at shutdown queued emails are dropped with a log line, and no timer remains", async () => {
   const { outbox, logged, timers } = setUp(() => Promise.reject(new Error("down")));
   outbox.post(mail("a"), { usefulUntil: 1_000_000 });
   await outbox.settled();

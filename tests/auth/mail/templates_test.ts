@@ -23,7 +23,7 @@ async function withFiles(
 }
 
 for (const kind of ["verify", "reset", "magic", "change"] satisfies MailKind[]) {
-  Deno.test(`the built-in mail "${kind}" has link and code in text and HTML and leaves no placeholder`, async () => {
+  Deno.test(`the built-in email "${kind}" contains link and code in text and HTML and no placeholder`, async () => {
     const mail = renderMail((await loadTemplates(null))[kind], values);
     assert.equal(mail.to, values.email);
     assert.ok(mail.text.includes(values.link) && mail.text.includes(values.code));
@@ -33,7 +33,7 @@ for (const kind of ["verify", "reset", "magic", "change"] satisfies MailKind[]) 
   });
 }
 
-Deno.test("a file replaces the text or the HTML of a mail and leaves the other", () =>
+Deno.test("a file replaces the text or the HTML of an email and keeps the other", () =>
   withFiles(
     { "reset.txt": "Subject: New password for {{app}}\n\nHi {{ email }}: {{link}}\n" },
     async (folder) => {
@@ -62,7 +62,7 @@ for (
     ["neither link nor code", { "magic.html": "<p>Hello</p>" }],
   ] as const
 ) {
-  Deno.test(`mail templates with ${name} stop the start`, () =>
+  Deno.test(`email templates with ${name} prevent the start`, () =>
     withFiles(files, async (folder) => {
       await assert.rejects(loadTemplates(folder), TemplateError);
     }));

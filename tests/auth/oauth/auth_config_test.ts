@@ -123,7 +123,7 @@ Deno.test("OC1 OC2 a configuration that cannot be used is refused, and the messa
   await assert.rejects(read(null, "{"), /it is not JSON/);
 });
 
-Deno.test("OC2 secrets come from variables and files, without the space around them", async () => {
+Deno.test("OC2 secrets come from variables and files, without surrounding white space", async () => {
   const config = {
     $schema: "./schema.json",
     providers: { github: app, other: { preset: "github", clientId: "b", clientSecret: { file: "secret" } } },
@@ -135,7 +135,7 @@ Deno.test("OC2 secrets come from variables and files, without the space around t
   assert.deepEqual([...(await read({})).providers.keys()], []);
 });
 
-Deno.test("OC3 an edit of the file or of a secret counts without a restart, and a broken one changes nothing", async () => {
+Deno.test("OC3 a changed file or secret applies without a restart, and an invalid one changes nothing", async () => {
   const folder = await Deno.makeTempDir();
   try {
     const path = join(folder, "auth.json");
@@ -196,7 +196,7 @@ Deno.test("OC3 an edit of the file or of a secret counts without a restart, and 
   }
 });
 
-Deno.test("OC1 a file that is not there stops the start with its path", async () => {
+Deno.test("OC1 a missing file prevents the start with its path", async () => {
   await assert.rejects(
     AuthConfigFile.open({ path: "/nowhere/auth.json", env: () => undefined, parts, log: () => {} }),
     /^AuthConfigError: Cannot use \/nowhere\/auth\.json: /,
@@ -253,7 +253,7 @@ Deno.test("OC4 requests go to the configured hosts only", async (t) => {
   assert.equal(await (await fetch("https://id.example.com/keys")).text(), "{}");
 });
 
-Deno.test("OC4 no more than so many requests to one provider run at once", async () => {
+Deno.test("OC4 requests to one provider have a concurrency limit", async () => {
   const waiting: (() => void)[] = [];
   const fetch = boundedFetch({
     hosts: new Set(["id.example.com"]),
@@ -271,7 +271,7 @@ Deno.test("OC4 no more than so many requests to one provider run at once", async
   await again;
 });
 
-Deno.test("OC4 a real server that never ends, never answers or leads elsewhere is given up, and nothing is left open", async () => {
+Deno.test("OC4 a real server that sends forever, never responds or redirects is given up, and no connection remains open", async () => {
   const held = Promise.withResolvers<Response>();
   await using server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, (request) => {
     const { pathname } = new URL(request.url);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { appUrl, fragmentOf, startTestSignIns } from "../support/test_sign_ins.ts";
 import { addressVectors, ann, answerVectors, signUp, stateVectors, verifiedUser } from "./hostile_vectors.ts";
 
-Deno.test("OA7 OA8 OA9 a return that is not of this browser's sign-in gets plain text and status 400, and ends nothing", async (t) => {
+Deno.test("OA7 OA8 OA9 a callback without a sign-in of this browser gets plain text and status 400, and changes nothing", async (t) => {
   for (const { name, provider = "github", bend } of stateVectors) {
     await t.step(name, async () => {
       await using signIns = await startTestSignIns();
@@ -59,7 +59,7 @@ Deno.test("OA2 OA3 OA7 OA14 answers that are not the provider's, not for us or n
   }
 });
 
-Deno.test("OL1 OL2 OL3 OL5 nobody comes into an account by an address that is not proven theirs", async (t) => {
+Deno.test("OL1 OL2 OL3 OL5 an unverified address signs in to no existing account", async (t) => {
   for (const { name, arrange, by, person, error } of addressVectors) {
     await t.step(name, async () => {
       await using signIns = await startTestSignIns();
@@ -75,7 +75,7 @@ Deno.test("OL1 OL2 OL3 OL5 nobody comes into an account by an address that is no
   }
 });
 
-Deno.test("OL2 an address that both sides have verified leads to its user, who keeps the password and the sessions", async () => {
+Deno.test("OL2 an address verified by both sides finds its user, who keeps password and sessions", async () => {
   await using signIns = await startTestSignIns();
   const { accounts } = signIns;
   const userId = await verifiedUser(signIns);

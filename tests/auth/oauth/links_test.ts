@@ -60,7 +60,7 @@ function list({ accounts }: TestSignIns, accessToken: string): Promise<Listed[]>
   return accounts.call("_auth:listIdentities", {}, accessToken) as Promise<Listed[]>;
 }
 
-Deno.test("OK1 a signed-in user links a further identity, signs in with it, and sees what is linked", async () => {
+Deno.test("OK1 a signed-in user links another identity, signs in with it, and sees the links", async () => {
   await using signIns = await startTestSignIns();
   const { accessToken, userId } = await signIns.accounts.signUp("ann@example.com");
   await linkAll(signIns, accessToken, "github");
@@ -80,7 +80,7 @@ Deno.test("OK1 a signed-in user links a further identity, signs in with it, and 
   assert.equal(signIns.accounts.port.rows("_brought_identities").length, 0);
 });
 
-Deno.test("OK2 what a browser brings is linked by the session that asked for it, and by no other", async () => {
+Deno.test("OK2 only the session that asked for a link can complete it", async () => {
   await using signIns = await startTestSignIns();
   const { accounts } = signIns;
   const victim = await accounts.signUp("ann@example.com");
@@ -105,7 +105,7 @@ Deno.test("OK2 what a browser brings is linked by the session that asked for it,
   await refused(planted, attacker.accessToken);
 });
 
-Deno.test("OK2 a link is begun once, at its provider, in its time, and gives nobody a session", async () => {
+Deno.test("OK2 a link is started once, at its provider, before it expires, and creates no session", async () => {
   await using signIns = await startTestSignIns();
   const { accounts } = signIns;
   const { accessToken } = await accounts.signUp("ann@example.com");
@@ -153,7 +153,7 @@ Deno.test("OK3 an identity of another account cannot be linked, and one that is 
   assert.equal((await list(signIns, accessToken)).length, 1);
 });
 
-Deno.test("OK4 an identity is unlinked, but never the last way in", async () => {
+Deno.test("OK4 an identity is unlinked, except the last sign-in method", async () => {
   await using signIns = await startTestSignIns({ mail: false });
   const { accounts } = signIns;
   const fragment = await signIns.signIn("github", ann);
@@ -175,7 +175,7 @@ Deno.test("OK4 an identity is unlinked, but never the last way in", async () => 
   assert.deepEqual(await list(signIns, accessToken), []);
 });
 
-Deno.test("OK4 a confirmed address is a way in where mail can be sent", async () => {
+Deno.test("OK4 a confirmed address is a sign-in method if email can be sent", async () => {
   await using signIns = await startTestSignIns();
   const accessToken = (await signIns.signIn("github", ann)).get("svc_access_token") ?? "";
   const [only] = await list(signIns, accessToken);
@@ -189,7 +189,7 @@ Deno.test("OK4 a confirmed address is a way in where mail can be sent", async ()
   );
 });
 
-Deno.test("OK5 nobody but the user changes who gets in: not who acts as them, not a guest, not a token of another issuer", async () => {
+Deno.test("OK5 only the user can change sign-in methods: no impersonator, no guest, no token of another issuer", async () => {
   await using signIns = await startTestSignIns();
   const { accounts } = signIns;
   const { userId } = await accounts.signUp("ann@example.com");

@@ -12,7 +12,7 @@ import {
 
 const ann = { id: "4711", email: "ann@example.com", verified: true, name: "Ann" };
 
-Deno.test("OA1 the providers that are set up are named, in the order of the file, and no others", async () => {
+Deno.test("OA1 exactly the configured providers are listed, in the order of the file", async () => {
   await using signIns = await startTestSignIns();
   const { body } = await signIns.accounts.get("/providers");
   assert.deepEqual(body.oauth, [...providerNames]);
@@ -89,7 +89,7 @@ const cookies: readonly Cookie[] = [
   },
 ];
 
-Deno.test("OA5 OA6 the state is in a cookie whose attributes fit the way it comes back", async (t) => {
+Deno.test("OA5 OA6 the state is in a cookie with attributes that fit the response mode", async (t) => {
   for (const { name, origin, provider, attributes } of cookies) {
     await t.step(name, async () => {
       await using signIns = await startTestSignIns({ origin });
@@ -99,7 +99,7 @@ Deno.test("OA5 OA6 the state is in a cookie whose attributes fit the way it come
   }
 });
 
-Deno.test("OA6 only where a form comes back one is asked for, with a nonce", async () => {
+Deno.test("OA6 a form response is requested only where it is needed, with a nonce", async () => {
   await using signIns = await startTestSignIns();
   const apple = new URL((await signIns.begin("apple")).location).searchParams;
   assert.equal(apple.get("response_mode"), "form_post");
@@ -111,7 +111,7 @@ Deno.test("OA6 only where a form comes back one is asked for, with a nonce", asy
   }
 });
 
-Deno.test("OA4 a redirect that is not on the list is refused before anything begins, and is never replaced", async (t) => {
+Deno.test("OA4 a redirect that is not on the list is refused at the start, and is never replaced", async (t) => {
   await using signIns = await startTestSignIns();
   const { accounts } = signIns;
   for (const redirectTo of redirectVectors) {
@@ -127,7 +127,7 @@ Deno.test("OA4 a redirect that is not on the list is refused before anything beg
   assert.equal(accounts.port.rows("_oauth_flows")[0]?.["redirectTo"], "https://app.example.com/auth");
 });
 
-Deno.test("OA10 what the app's URL has besides stays, and its fragment makes room", async () => {
+Deno.test("OA10 other parameters of the app's URL are kept, and its fragment is replaced", async () => {
   await using signIns = await startTestSignIns();
   const departed = await signIns.begin("github", `${appUrl}?next=/room&x=1#here`);
   const answer = await signIns.back("github", signIns.at.github.agree(departed.location, ann), departed);
@@ -142,7 +142,7 @@ Deno.test("OA10 what the app's URL has besides stays, and its fragment makes roo
   );
 });
 
-Deno.test("OA8 OA9 a sign-in is finished once, also when it comes back twice at once", async () => {
+Deno.test("OA8 OA9 a sign-in is completed once, even if two callbacks arrive at the same time", async () => {
   await using signIns = await startTestSignIns();
   const departed = await signIns.begin("github");
   const parameters = signIns.at.github.agree(departed.location, ann);
@@ -154,7 +154,7 @@ Deno.test("OA8 OA9 a sign-in is finished once, also when it comes back twice at 
   assert.equal(signIns.accounts.port.rows("_sessions").length, 1);
 });
 
-Deno.test("OA8 ten minutes are enough, ten minutes and nothing are not, and what nobody finished is deleted", async () => {
+Deno.test("OA8 a sign-in expires after exactly ten minutes, and expired rows are deleted", async () => {
   await using signIns = await startTestSignIns();
   const { accounts } = signIns;
   const [inTime, late] = [await signIns.begin("github"), await signIns.begin("github")];
@@ -172,7 +172,7 @@ Deno.test("OA8 ten minutes are enough, ten minutes and nothing are not, and what
   assert.equal(accounts.port.rows("_oauth_flows").length, 1, "a new one takes the expired away");
 });
 
-Deno.test("OA8 nothing that is stored of a sign-in helps to finish it", async () => {
+Deno.test("OA8 the stored data of a sign-in do not suffice to complete it", async () => {
   await using signIns = await startTestSignIns();
   const { state, location } = await signIns.begin("apple");
   const asked = new URL(location).searchParams;
@@ -217,7 +217,7 @@ Deno.test("OA9 OA12 a provider that is not set up is called back like one that i
   }
 });
 
-Deno.test("OA12 asking how an answer would begin neither begins nor finishes anything", async () => {
+Deno.test("OA12 asking for the start of a response neither starts nor completes a sign-in", async () => {
   await using signIns = await startTestSignIns();
   const departed = await signIns.begin("github");
   const parameters = signIns.at.github.agree(departed.location, ann);
@@ -227,7 +227,7 @@ Deno.test("OA12 asking how an answer would begin neither begins nor finishes any
   assert.equal(signIns.accounts.port.rows("_oauth_flows").length, 1);
 });
 
-Deno.test("OA13 the name that comes with the form is kept, also when later forms have none", async () => {
+Deno.test("OA13 the name in the form is kept, even if later forms have none", async () => {
   await using signIns = await startTestSignIns();
   const signIn = async (user?: string) => {
     const departed = await signIns.begin("apple");
@@ -264,7 +264,7 @@ Deno.test("OA15 the server signs the client secret, caches it, and renews it bef
   assert.notEqual(first, fourth);
 });
 
-Deno.test("OA16 the chat platform is asked for identity and address, and an unverified address is nobody's", async () => {
+Deno.test("OA16 the chat platform is asked for identity and address, and an unverified address is ignored", async () => {
   await using signIns = await startTestSignIns();
   const { location } = await signIns.begin("discord");
   assert.equal(new URL(location).searchParams.get("scope"), "identify email");
@@ -282,7 +282,7 @@ Deno.test("OA16 the chat platform is asked for identity and address, and an unve
   ]]);
 });
 
-Deno.test("OA11 what goes wrong at the provider comes to the app with a code and a description", async (t) => {
+Deno.test("OA11 an error of the provider reaches the app with a code and a description", async (t) => {
   const cases: readonly [string, string, (signIns: Awaited<ReturnType<typeof startTestSignIns>>) => void][] =
     [
       [
@@ -342,7 +342,7 @@ Deno.test("OA11 what goes wrong at the provider comes to the app with a code and
   }
 });
 
-Deno.test("OA11 a person who says no comes back with access_denied, and nothing of what the provider wrote", async () => {
+Deno.test("OA11 a user who refuses returns with access_denied, without the provider's text", async () => {
   await using signIns = await startTestSignIns();
   const { state, cookie } = await signIns.begin("work");
   const parameters = new URLSearchParams({
@@ -374,14 +374,14 @@ Deno.test("OA11 an unreachable provider is reported to the app, and no cookie is
   assert.deepEqual(signIns.accounts.port.rows("_oauth_flows"), []);
 });
 
-Deno.test("OA10 with sign-ups disabled only those come in who are known", async () => {
+Deno.test("OA10 with sign-ups disabled only known users can sign in", async () => {
   await using signIns = await startTestSignIns({ signups: false });
   assert.equal((await signIns.signIn("github", ann)).get("svc_error"), "signups_disabled");
   assert.deepEqual(signIns.accounts.port.rows("_users"), []);
   assert.deepEqual(signIns.accounts.port.rows("_identities"), []);
 });
 
-Deno.test("OA3 one client cannot begin sign-ins without end", async () => {
+Deno.test("OA3 the number of sign-ins that one client can start is limited", async () => {
   await using signIns = await startTestSignIns();
   let limited = null;
   for (let at = 0; at < 200 && limited === null; at++) {
@@ -423,7 +423,7 @@ Deno.test("ME9 every return from a provider is counted once, by how it ended", a
   ]);
 });
 
-Deno.test("OA17 what the client recognizes a sign-in by comes back with its result, or with its refusal", async () => {
+Deno.test("OA17 the client's state value is returned with the result or the refusal", async () => {
   await using signIns = await startTestSignIns();
   const { accounts, at } = signIns;
   const begin = (query: string) =>

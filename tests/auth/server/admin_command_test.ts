@@ -65,7 +65,7 @@ Deno.test("administrators are looked after while the server runs and while it do
   assert.equal(body.value[0].text, "kept");
 });
 
-Deno.test("beside a staged restore, which would replace them, no accounts are changed", async () => {
+Deno.test("accounts cannot change while a staged restore would replace them", async () => {
   await using tempFolder = new TempFolder();
   const folder = tempFolder.path;
   const dataDir = join(folder, "data");
@@ -84,7 +84,7 @@ Deno.test("beside a staged restore, which would replace them, no accounts are ch
   assert.match((await admin(dataDir, ["list"])).out, /^admin@example\.com .*\n$/);
 });
 
-Deno.test("what a command cannot do it says, with exit code 1", async () => {
+Deno.test("a command that fails prints the reason and exits with code 1", async () => {
   await using tempFolder = new TempFolder();
   const folder = tempFolder.path;
   const nowhere = await admin(join(folder, "nowhere"), ["list"]);
@@ -102,7 +102,7 @@ Deno.test("what a command cannot do it says, with exit code 1", async () => {
   assert.equal((await admin(folder, ["create"])).code, 2);
 });
 
-Deno.test("the local socket is its owner's alone, also where the path of the folder is long", async () => {
+Deno.test("only the owner can open the local socket, even if the path of the folder is long", async () => {
   await using server = await startTestServer();
   const { mode } = await Deno.stat(join(server.dataDir, "admin.sock"));
   assert.equal((mode ?? 0) & 0o777, 0o600);

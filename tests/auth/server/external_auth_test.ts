@@ -117,7 +117,7 @@ async function refusals({ server, maker: { issuer, key } }: Setup): Promise<void
 
 Deno.test({
   name:
-    "OA2 OA3 OA8 OA10 XI1 XI2 XI3 XI4 XI5 XI6 XI7 XI8 a real provider signs people in, and its tokens count for sockets, calls and routes",
+    "OA2 OA3 OA8 OA10 XI1 XI2 XI3 XI4 XI5 XI6 XI7 XI8 users sign in with a real provider, and its tokens work on sockets, in calls and in routes",
   // The provider keeps timers of its own.
   sanitizeOps: false,
   sanitizeResources: false,

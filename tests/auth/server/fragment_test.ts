@@ -78,7 +78,7 @@ const browserTest = ({ name, test }: { name: string; test: (world: World) => Pro
   Deno.test({ name, sanitizeOps: false, sanitizeResources: false, fn: () => withWorld(test) });
 
 browserTest({
-  name: "OA17 a link with tokens of someone else signs no one in",
+  name: "OA17 a link with somebody else's tokens signs nobody in",
   test: async ({ server, browser, session }) => {
     const attacker = await session("attacker@example.com");
     const context = await browser.newContext();
@@ -120,7 +120,8 @@ browserTest({
 });
 
 browserTest({
-  name: "CO6 a sign-in link signs in at once where it was asked for, and elsewhere after a confirmation",
+  name:
+    "CO6 a sign-in link signs in immediately in the browser that requested it, and after a confirmation in others",
   test: async (world) => {
     const { server, browser, linkTo } = world;
     const asked = await browser.newContext();

@@ -81,7 +81,7 @@ Deno.test("AR3 AR4 a token that expires ends its socket; a refresh in time does 
   assert.equal((await fresh.message(({ type }) => type === "MutationResponse")).success, true);
 });
 
-Deno.test("functions see who calls, and queries are answered for each caller alone", async () => {
+Deno.test("functions know their caller, and query results are separate for each caller", async () => {
   await using server = await startTestServer({ functions });
   const [a, b] = await Promise.all(["a@example.com", "b@example.com"].map(async (email) => {
     const { body } = await server.post("/api/auth/signup", { email, password });
@@ -104,7 +104,7 @@ Deno.test("functions see who calls, and queries are answered for each caller alo
   assert.deepEqual([wrong.status, wrong.body.errorData.code], [401, "invalid_token"]);
 });
 
-Deno.test("app code reads users, and neither reads nor writes nor calls what else accounts are made of", async () => {
+Deno.test("app code reads users, and cannot access other account tables", async () => {
   await using server = await startTestServer({ functions, config: { dev: true } });
   const { body: tokens } = await server.post("/api/auth/signup", { email: "a@example.com", password });
   const call = async (kind: string, path: string, args = {}) =>
@@ -130,7 +130,7 @@ Deno.test("app code reads users, and neither reads nor writes nor calls what els
   }
 });
 
-Deno.test("AT4 deleting auth_secret.key signs everyone out, says what else it means, and loses no account", async () => {
+Deno.test("AT4 deleting auth_secret.key signs all users out, logs the other consequences, and keeps all accounts", async () => {
   await using server = await startTestServer({ functions });
   const credential = { email: "a@example.com", password };
   const { body: tokens } = await server.post("/api/auth/signup", credential);
@@ -146,7 +146,7 @@ Deno.test("AT4 deleting auth_secret.key signs everyone out, says what else it me
   assert.match(server.logged.join("\n"), /warn .*all users are signed out.*signed URLs.*settings/);
 });
 
-Deno.test("mails leave by the mail server; when it is down no request waits for it, and the mail comes later", async () => {
+Deno.test("emails are sent by the mail server; while it is down no request waits, and the email is sent later", async () => {
   const smtp = await startSmtpServer();
   await using server = await startTestServer({
     accounts: {
@@ -167,7 +167,7 @@ Deno.test("mails leave by the mail server; when it is down no request waits for 
   assert.equal((await server.post("/api/auth/magic/verify", { email: "b@example.com", code })).status, 200);
 });
 
-Deno.test("AE2 forwarded addresses count only behind a trusted proxy", async () => {
+Deno.test("AE2 forwarded addresses are used only behind a trusted proxy", async () => {
   for (const trusted of [true, false]) {
     await using server = await startTestServer({ config: { trustedProxies: trusted ? ["127.0.0.1"] : [] } });
     const statuses = new Set<number>();
@@ -182,7 +182,7 @@ Deno.test("AE2 forwarded addresses count only behind a trusted proxy", async () 
   }
 });
 
-Deno.test("RT3 many tabs that refresh one session at once are signed out by nothing", async () => {
+Deno.test("RT3 many tabs that refresh one session at the same time stay signed in", async () => {
   await using server = await startTestServer({ config: { trustedProxies: ["127.0.0.1"] } });
   let { body: tokens } = await server.post("/api/auth/signup", { email: "a@example.com", password });
   for (let round = 0; round < 10; round++) {
@@ -207,7 +207,7 @@ Deno.test("RT3 many tabs that refresh one session at once are signed out by noth
   );
 });
 
-Deno.test("the setup link is there while there is no administrator", async () => {
+Deno.test("the setup link exists until there is an administrator", async () => {
   await using server = await startTestServer();
   const [, token] = (server.setupLink ?? "").split("#svc_setup_token=");
   const page = await fetch(server.setupLink ?? "");

@@ -86,14 +86,14 @@ Deno.test(
         assert.equal(await page.evaluate(ticks, null), before, "timers are frozen");
       };
 
-      await t.step("a frozen page whose connection lives", async () => {
+      await t.step("a frozen page with a live connection", async () => {
         await sleeps(freeze, async () => {
           await lifecycle("active");
         });
       });
 
       await t.step(
-        "an hour of sleep over which the network forgot the connection without a word",
+        "an hour of sleep during which the network silently dropped the connection",
         async () => {
           await sleeps(async () => {
             await freeze();

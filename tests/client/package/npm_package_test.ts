@@ -40,7 +40,7 @@ async function runBuild(): Promise<string> {
   return new TextDecoder().decode(stdout);
 }
 
-Deno.test("the npm package is small and its types need React alone", async (t) => {
+Deno.test("the npm package is small and its types need only React", async (t) => {
   await t.step("the build prints the sizes, and they are within their limits", async () => {
     const printed = await buildPackage();
     // deno-lint-ignore no-console
@@ -51,7 +51,7 @@ Deno.test("the npm package is small and its types need React alone", async (t) =
     assert(sizes.every(([bytes = Infinity, max = 0]) => bytes > 1000 && bytes <= max));
   });
 
-  await t.step("types of the client and the hooks need no other package than React", async () => {
+  await t.step("types of the client and the hooks need only React", async () => {
     const files = await Array.fromAsync(Deno.readDir(join(projectDir, "dist/client/shared")));
     const types = files.map(({ name }) => `shared/${name}`).filter((name) => name.endsWith(".d.ts"));
     for (const name of ["client.d.ts", "react.d.ts", ...types]) {
@@ -70,7 +70,7 @@ Deno.test(needs(npm, "the npm package works in projects that install it"), async
     assert.match(await Deno.readTextFile(join(projectDir, "dist/client/react.js")), /^"use client";\n/);
   });
 
-  await t.step("in plain Node it subscribes, calls and lets the program end", async () => {
+  await t.step("in plain Node it subscribes, calls and lets the program exit", async () => {
     await Deno.mkdir(join(project.dir, "script"));
     await Deno.writeTextFile(join(project.dir, "script/notes.mjs"), nodeScript);
     await project.node("node_modules/typescript/bin/tsc", "-p", "tsconfig.node.json");

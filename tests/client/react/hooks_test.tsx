@@ -17,7 +17,7 @@ Deno.test(needs(chromium, "hooks in a browser"), async (t) => {
     const put = (list: string, rank: number, text: string) =>
       http.mutation(api.rows.put, { list, rank, text });
 
-    await t.step("of 1,000 hooks on a page, a change renders its own component only", async () => {
+    await t.step("of 1,000 hooks on a page, a change renders only its component", async () => {
       await http.mutation(api.rows.fill, {
         list: "counted",
         ranks: Array.from({ length: 1000 }, (_, i) => i),
@@ -122,7 +122,7 @@ Deno.test(needs(chromium, "hooks in a browser"), async (t) => {
       });
     }
 
-    await t.step("rows and functions of a list in pages keep their identity", async () => {
+    await t.step("rows and functions of a paginated list keep their identity", async () => {
       const { kept, sameLoadMore, isSameList } = await run("identity");
       assert.deepEqual(kept, [true, true, false, true, true]);
       assert.deepEqual([sameLoadMore, isSameList], [true, true]);
@@ -143,7 +143,7 @@ Deno.test(needs(chromium, "hooks in a browser"), async (t) => {
       assert.deepEqual([frames, sawOther], [["out", "loading", "in as me", "out"], false]);
     });
 
-    await t.step("a page rendered on a server is taken over without a flash and goes live", async () => {
+    await t.step("a page rendered on a server is hydrated without a flash and becomes live", async () => {
       await put("hydrated", 1, "first");
       await put("hydrated", 2, "second");
       const list = await preloadQuery(http, api.rows.all, { list: "hydrated" });

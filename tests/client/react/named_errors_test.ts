@@ -6,7 +6,7 @@ import { named, valueOf } from "../../../mod/client/react/query_store.ts";
 const failed = (message: string, further: object = {}) =>
   new FunctionError(message, { udfPath: "tasks:list", errorData: null, logLines: [], ...further });
 
-Deno.test("DV8 what a hook throws names the query, and the request where there is one", () => {
+Deno.test("DV8 an error thrown by a hook names the query, and the request if there is one", () => {
   const error = failed("Server Error", { errorId: "hn3v0k1c2f" });
   assert.throws(() => valueOf(error), (thrown) => {
     assert.ok(thrown instanceof FunctionError);
@@ -19,7 +19,7 @@ Deno.test("DV8 what a hook throws names the query, and the request where there i
   assert.equal(named(failed("No such index")).message, "The query tasks:list failed: No such index");
 });
 
-Deno.test("DV8 what the app says itself, and errors that are of no query, stay as they are", () => {
+Deno.test("DV8 errors of the app, and errors without a query, are unchanged", () => {
   const own = failed("Ask to be let in", { errorData: { code: "not_yet", data: null } });
   const other = new TypeError("not JSON");
   assert.equal(named(own), own);

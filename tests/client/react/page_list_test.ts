@@ -16,7 +16,7 @@ function shown(list: PageList): string {
   return (list.read().results as { _id: string }[]).map(({ _id }) => _id).join("");
 }
 
-Deno.test("a list that finds no room for its next page stays live, and loads it when there is room", async () => {
+Deno.test("a list without room for its next page stays live, and loads it when there is room", async () => {
   using test = makeTestClient();
   const { client } = test;
   const list = new PageList(client, query, 2);
@@ -55,7 +55,7 @@ Deno.test("a list that finds no room for its next page stays live, and loads it 
   assert.deepEqual([shown(list), list.read().status], ["adef", "Exhausted"]);
 });
 
-Deno.test("a grown page that cannot be cut for want of room is shown whole, and cut when there is room", async () => {
+Deno.test("a grown page that cannot be split for lack of room is shown whole, and split later", async () => {
   using test = makeTestClient();
   const { client } = test;
   const list = new PageList(client, query, 2);
@@ -81,7 +81,7 @@ Deno.test("a grown page that cannot be cut for want of room is shown whole, and 
   assert.equal(shown(list), "abcdef");
 });
 
-Deno.test("what cannot be asked for leaves the list as it is", async () => {
+Deno.test("a page that cannot be requested leaves the list unchanged", async () => {
   using test = makeTestClient();
   const list = new PageList(test.client, query, 2);
   list.subscribe(() => {});

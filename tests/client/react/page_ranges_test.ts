@@ -28,14 +28,14 @@ function page(
 const borders = (ranges: ReturnType<typeof balanced>) =>
   ranges?.map(({ cursor, endCursor }) => `${cursor ?? ""}-${endCursor ?? ""}`);
 
-Deno.test("a further page begins where the last one ends from now on", () => {
+Deno.test("another page starts where the last one ends now", () => {
   const next = withNextPage([page(null, 5, { rows: 5 }), page(5, null, { rows: 10 })], 3);
   assert.deepEqual(borders(next), ["-5", "5-99", "99-"]);
   assert.deepEqual(next.map(({ numItems }) => numItems), [10, 10, 3]);
   assert.deepEqual(withNextPage([], 3), [firstPage(3)]);
 });
 
-Deno.test("a grown page is cut, small neighbours are joined, the last page is left alone", () => {
+Deno.test("a grown page is split, small neighbors are merged, the last page is unchanged", () => {
   assert.equal(balanced([page(null, 5, { rows: 20 }), page(5, null, { rows: 0 })]), null);
   assert.equal(balanced([page(null, 5, { rows: 3 }), page(5, 9, { rows: 3 })]), null);
   assert.deepEqual(

@@ -52,7 +52,7 @@ Deno.test("a page renders without a WebSocket, with the client that it has at mo
   }
 });
 
-Deno.test("on a server queries are loading and preloaded ones are there", () => {
+Deno.test("on a server queries are loading and preloaded ones are available", () => {
   const html = render(() => {
     const one = useQuery(api.rows.text, { list: "a", rank: 1 });
     const { me } = useQueries({ me: { query: api.rows.me, args: {} } });
@@ -69,7 +69,7 @@ Deno.test("on a server queries are loading and preloaded ones are there", () => 
   );
 });
 
-Deno.test("on a server it is not known who is signed in, and nothing can be called", async () => {
+Deno.test("on a server the signed-in user is unknown, and nothing can be called", async () => {
   let put: Mutate<typeof api.rows.put> | null = null;
   let readAuth = () => {};
   const html = render(() => {
@@ -92,14 +92,14 @@ Deno.test("on a server it is not known who is signed in, and nothing can be call
   assert.throws(() => render(() => void useSyncline()), /No live client/);
 });
 
-Deno.test("outside of a provider a hook says what is missing", () => {
+Deno.test("outside of a provider a hook names the missing provider", () => {
   assert.throws(
     () => render(() => String(useQuery(api.rows.me)), { provided: false }),
     /Missing <SynclineProvider>/,
   );
 });
 
-Deno.test("arguments that are not JSON are refused with their place", () => {
+Deno.test("arguments that are not JSON are refused with their position", () => {
   const bad = { list: "a", rank: (() => 1) as never };
   assert.throws(() => render(() => String(useQuery(api.rows.text, bad))), TypeError);
 });

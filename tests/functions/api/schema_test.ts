@@ -9,7 +9,7 @@ function definition(shape: TableShape) {
   return schemaDefinition(defineSchema({ t: defineTable(shape) }))?.get("t") ?? assert.fail();
 }
 
-Deno.test("fields are checked with their path, and unknown ones are refused, in unions too", () => {
+Deno.test("invalid fields are reported with their path, and unknown ones are refused, also in unions", () => {
   const { validate } = definition({ name: z.string(), at: z.object({ city: z.string() }).optional() });
   assert.deepEqual(validate({ name: "x" }), { name: "x" });
   assert.throws(
@@ -42,7 +42,7 @@ Deno.test("names are checked when the schema is made", () => {
   assert.throws(() => defineSchema({ t: {} as never }), /must be created by defineTable/);
 });
 
-Deno.test("an index on a field that is surely not there is refused, with the fields there are", () => {
+Deno.test("an index on a field that cannot exist is refused, with the existing fields", () => {
   const shape = {
     x: z.string(),
     at: z.object({ city: z.string().optional(), spot: z.tuple([z.number()]) }).nullable().optional(),
@@ -102,7 +102,7 @@ Deno.test("an index on a field that is surely not there is refused, with the fie
   assert.match(vectorIndex("v", [no]), /^Vector index "w" .* "no"/);
 });
 
-Deno.test("an index whose field may be there is accepted", () => {
+Deno.test("an index on an optional field is accepted", () => {
   type Tree = { name: string; sub?: Tree | undefined };
   const tree: z.ZodType<Tree> = z.object({ name: z.string(), sub: z.lazy(() => tree).optional() });
   const accepted = (shape: TableShape, ...fields: string[]) =>
@@ -162,7 +162,7 @@ Deno.test("equal schemas have equal fingerprints, and every change changes it", 
   assert.ok(all.every((text) => typeof text === "string"));
 });
 
-Deno.test("a schema with code must leave what it has made as it is", () => {
+Deno.test("a schema with code must not change its definitions afterwards", () => {
   const stored = (shape: TableShape, fields: Record<string, unknown>) => definition(shape).validate(fields);
   assert.deepEqual(stored({ a: z.string().trim().toLowerCase() }, { a: " X " }), { a: "x" });
   assert.deepEqual(stored({ a: z.coerce.number(), b: z.string().refine(() => true) }, { a: "5", b: "" }), {

@@ -19,7 +19,7 @@ function news() {
   return { it, logged, noted };
 }
 
-Deno.test("listeners hear of commits, then of groups, and at the ts they are of; who waits for that comes last", async () => {
+Deno.test("listeners are notified of commits, then of groups, at their ts; waiters resolve last", async () => {
   const { it, noted } = news();
   const waiting = it.published(2).then(() => noted.push("waited for 2"));
   it.begin(1);
@@ -41,7 +41,7 @@ Deno.test("listeners hear of commits, then of groups, and at the ts they are of;
   await it.published(5);
 });
 
-Deno.test("a failing listener is logged, and does not keep others from receiving commits", () => {
+Deno.test("a failing listener is logged, and others still receive commits", () => {
   const { it, logged, noted } = news();
   it.onCommits(() => {
     throw new Error("a fault");
@@ -52,7 +52,7 @@ Deno.test("a failing listener is logged, and does not keep others from receiving
   assert.deepEqual(logged, ["error A commit listener failed"]);
 });
 
-Deno.test("once commits are no longer published nothing waits for them", async () => {
+Deno.test("once publishing stops, nothing waits for commits", async () => {
   const { it, noted } = news();
   it.begin(1);
   const waiting = it.published(9);
@@ -119,7 +119,7 @@ Deno.test("an answer waits until the commits that it reflects were published", a
   await waiting;
 });
 
-Deno.test("a listener that fails to decide whether to skip a group receives it, and does not keep others from receiving it", () => {
+Deno.test("a listener that fails in its skip check receives the group, and others do too", () => {
   const { it, logged, noted } = news();
   it.onCommits(() => void noted.push("published anyway"), () => {
     throw new Error("a fault");

@@ -42,7 +42,7 @@ Deno.test("FA3 slow calls queue behind later ones of other callers, but not fore
   assert(turnsUntil > 20, "it was not behind");
 });
 
-Deno.test("FA3 who has had much comes after who has had little", () => {
+Deno.test("FA3 callers with much served time come after those with little", () => {
   const line = turns();
   for (let n = 1; n <= 3; n++) line.push({ caller: "much", n, ms: 100 });
   line.take();
@@ -50,7 +50,7 @@ Deno.test("FA3 who has had much comes after who has had little", () => {
   assert.equal(all(line), "little1 little2 little3 little4 little5 much2 much3");
 });
 
-Deno.test("MU4 what one caller gave comes out in its order, also what was taken back", () => {
+Deno.test("MU4 the calls of one caller keep their order, returned calls included", () => {
   const given = fc.array(
     fc.record({ caller: fc.constantFrom("a", "b", "c", "d"), ms: fc.constantFrom(0.1, 3, 400) }),
     { maxLength: 60 },
@@ -107,7 +107,7 @@ Deno.test("room is made by the caller with the most, for one with far less", () 
   assert.equal(line.size, 11);
 });
 
-Deno.test("items can be taken out wherever they stand", () => {
+Deno.test("items can be removed at any position", () => {
   const line = turns();
   for (const caller of ["a", "b", "c"]) for (let n = 1; n <= 3; n++) line.push({ caller, n, ms: 1 });
   const odd = line.takeOut(({ n, caller }) => n % 2 === 1 || caller === "c");
@@ -115,7 +115,7 @@ Deno.test("items can be taken out wherever they stand", () => {
   assert.equal(all(line), "a2 b2");
 });
 
-Deno.test("a slow run counts at once, quick ones make up for it bit by bit", () => {
+Deno.test("a slow run counts immediately, quick ones reduce the estimate gradually", () => {
   const costs = new Costs();
   assert(costs.of("f") < 1);
   costs.took("f", 1_000);

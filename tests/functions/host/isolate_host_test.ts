@@ -79,7 +79,7 @@ Deno.test("all queries of a refresh batch see one snapshot, at the ts it was pin
   assert.equal(it.entries.at(-1)?.ts, ts);
 });
 
-Deno.test("SIGKILL of the writer, again and again: no call is lost, none runs twice, commits have no gaps", async () => {
+Deno.test("SIGKILL of the writer, repeatedly: no call is lost or runs twice, and commits have no gaps", async () => {
   await using it = await RealHost.start(app);
   const answered = new Map<number, { result: unknown; ts: number }>();
   let running = true;
@@ -142,12 +142,12 @@ Deno.test("a query that takes long does not hold up those behind it", async () =
   assert.equal(order.at(-1), 0);
 });
 
-Deno.test("an app that cannot be loaded is a failed start with file and line, and leaves nothing", async () => {
+Deno.test("an app that cannot be loaded fails the start with file and line, and leaves nothing", async () => {
   const start = RealHost.start({ ...app, "broken.ts": "export const a = 1;\nthrow new Error('nonsense');" });
   await assert.rejects(start, /broken\.ts:2.*nonsense|nonsense[^]*broken\.ts:2/);
 });
 
-Deno.test("disposing leaves no process and no file but the database's", async () => {
+Deno.test("disposal leaves no process and only the files of the database", async () => {
   await using it = await RealHost.start(app);
   await it.mutate("notes:add", { n: 1 });
   await it.act("notes:nested", { n: 1 });
@@ -167,7 +167,7 @@ Deno.test("disposing leaves no process and no file but the database's", async ()
   ]);
 });
 
-Deno.test("a database is served again where it was left", async () => {
+Deno.test("a database is served again from its last state", async () => {
   await using it = await RealHost.start(app);
   for (const n of upTo(5)) await it.mutate("notes:add", { n });
   const { ts } = it.host;
@@ -184,7 +184,7 @@ Deno.test("a database is served again where it was left", async () => {
   assert.deepEqual([outcome.ok, host.ts], [true, ts + 1]);
 });
 
-Deno.test("reload swaps the code under load: no call fails, queries see the new code", async () => {
+Deno.test("reload swaps the code under load: no call fails, queries use the new code", async () => {
   await using it = await RealHost.start(app);
   let reloads = 0;
   it.host.onReload(() => reloads++);

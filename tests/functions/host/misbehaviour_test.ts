@@ -36,7 +36,7 @@ const IN_ACTIONS = [
 /** How many times faster than written timeouts pass: 5 s in half a second. */
 const HURRY = 10;
 
-Deno.test("what a mutation left running costs the writer, and no call its answer", async () => {
+Deno.test("background work of a mutation costs the writer, and no call its response", async () => {
   await using it = await RealHost.start(app, { hurry: HURRY });
   assert.equal(await it.mutate("bad:change", { what: "microtasks left behind" }), "done");
   const results = await Promise.all([1, 2, 3].map((n) => it.mutate("notes:add", { n })));
@@ -44,7 +44,7 @@ Deno.test("what a mutation left running costs the writer, and no call its answer
   assert.deepEqual(await it.query("notes:all"), [1, 2, 3]);
 });
 
-Deno.test("what a mutation left running keeps no new code away", async () => {
+Deno.test("background work of a mutation does not prevent a reload", async () => {
   await using it = await RealHost.start(app, { hurry: HURRY });
   // One by one, and so many that they are quick: the writer waits awake for the next one.
   for (let n = 0; n < 300; n++) assert.equal(await it.mutate("notes:add", { n }), n);
@@ -57,7 +57,7 @@ Deno.test("what a mutation left running keeps no new code away", async () => {
 const places = new Map(Object.keys(ENDS).map((what, at) => [what, `bad${at}`]));
 const manyBad = Object.fromEntries([...places.values()].map((place) => [`${place}.ts`, app["bad.ts"] ?? ""]));
 
-Deno.test("what no function should do costs its caller one error, again and again", async (t) => {
+Deno.test("forbidden operations cost only their caller an error, every time", async (t) => {
   await using hurried = await RealHost.start({ ...app, ...manyBad }, { hurry: HURRY });
   // Functions that end by themselves have all the time they need.
   await using unhurried = await RealHost.start({ ...app, ...manyBad });
@@ -87,7 +87,7 @@ Deno.test("what no function should do costs its caller one error, again and agai
     if (ALIKE.has(what)) continue;
 
     await t.step(
-      `SG7 ${what} in a mutation with a key is recorded: its duplicates get the same answer, and do not run`,
+      `SG7 ${what} in a mutation with a key is recorded: its duplicates get the same response, and do not run`,
       async () => {
         await it.mutate("notes:clear");
         const replay = { sessionId: what, requestId: 1 };
@@ -104,7 +104,7 @@ Deno.test("what no function should do costs its caller one error, again and agai
       },
     );
 
-    await t.step(`${what} in a query: the other queries of its wave succeed`, async () => {
+    await t.step(`${what} in a query: the other queries of its batch succeed`, async () => {
       await it.mutate("notes:clear");
       await it.mutate("notes:add", { n: 1 });
       const paths = ["notes:count", bad("read"), "notes:all", "notes:count"];
@@ -140,7 +140,7 @@ Deno.test("what no function should do costs its caller one error, again and agai
   }
 });
 
-Deno.test("a heap bomb is ended for its memory long before its time is over", async () => {
+Deno.test("a function that exhausts the heap is ended long before its time limit", async () => {
   // Its five seconds are a hundred here: however slowly it fills the memory, that is what ends it.
   await using it = await RealHost.start(app, { hurry: 0.05 });
   const [mutation, query, other] = await Promise.all([
@@ -154,7 +154,7 @@ Deno.test("a heap bomb is ended for its memory long before its time is over", as
   assert.ok(it.logged.every((line) => line.length < 1_000), it.logged.join("\n"));
 });
 
-Deno.test("functions that end their isolate again and again do not keep others from being served", async () => {
+Deno.test("functions that repeatedly end their isolate do not prevent others from running", async () => {
   await using it = await RealHost.start(app, { hurry: HURRY });
   const bad = Array.from({ length: 5 }, () => it.mutate("bad:change", { what: "endless loop" }));
   const good = Array.from({ length: 20 }, (_, n) => it.mutate("notes:add", { n }));
@@ -163,7 +163,7 @@ Deno.test("functions that end their isolate again and again do not keep others f
   assert.equal(await it.query("notes:count"), 20);
 });
 
-Deno.test("SG13 a named mutation of a refused function has one fate: its record, or a recorded refusal", async () => {
+Deno.test("SG13 a named mutation of a refused function has one outcome: its record, or a recorded refusal", async () => {
   await using it = await RealHost.start(app, { hurry: 4 });
   const named = (requestId: number, what: string) => ({
     ...call("bad:change", { what }),

@@ -116,7 +116,7 @@ async function failure(behaviour: string, hurry = 1): Promise<Extract<StartResul
   return started;
 }
 
-Deno.test("a process that ends before it connects is a failed start that says why", async () => {
+Deno.test("a process that exits before it connects is a failed start with a reason", async () => {
   const { broken, message } = await failure("exit before connecting");
   assert.equal(broken, false);
   assert.match(message, /ended while it started: exit code 3: error: there is no such flag/);
@@ -146,7 +146,7 @@ for (const behaviour of ["never connect", "never answer"]) {
   });
 }
 
-Deno.test("a program that is not there is a failed start", async () => {
+Deno.test("a missing program is a failed start", async () => {
   await using place = await Place.make("");
   const starter = await ProcessStarter.create({
     dataDir: place.dir,
@@ -163,7 +163,7 @@ Deno.test("a program that is not there is a failed start", async () => {
   await starter[Symbol.asyncDispose]();
 });
 
-Deno.test("messages and segments go both ways in order, after Boot and Ready", async () => {
+Deno.test("messages and segments are sent both ways in order, after Boot and Ready", async () => {
   await using place = await Place.make("serve");
   const { isolate, frames, next } = await place.ready();
   const boot = JSON.parse(isolate.ready.lastGroup ?? "").message;
@@ -181,7 +181,7 @@ Deno.test("messages and segments go both ways in order, after Boot and Ready", a
   assert.deepEqual(frames.map(({ segments }) => segments), [values, []]);
 });
 
-Deno.test("only main's isolate can connect: its socket is gone once it has", async () => {
+Deno.test("only main's isolate can connect: its socket is removed once it has connected", async () => {
   await using place = await Place.make("serve");
   await place.ready();
   const [runDir] = [...Deno.readDirSync(place.dir)];
@@ -190,7 +190,7 @@ Deno.test("only main's isolate can connect: its socket is gone once it has", asy
   assert.deepEqual([...Deno.readDirSync(path)].map(({ name }) => name), ["runner-1.p"]);
 });
 
-Deno.test("what an isolate notes can be read while it runs and after its end", async () => {
+Deno.test("the notes of an isolate can be read while it runs and after it ended", async () => {
   await using place = await Place.make("serve");
   const { isolate, next } = await place.ready();
   assert.equal(isolate.progress(), null);
@@ -225,7 +225,7 @@ Deno.test("the ways a process ended are distinguished: by itself, by a protocol 
   assert.deepEqual(deaths[3], ["linger", "crashed", "it closed its socket"]);
 });
 
-Deno.test("SIGKILL from outside is nobody's fault", async () => {
+Deno.test("SIGKILL from outside is blamed on no call", async () => {
   await using place = await Place.make("serve");
   const { isolate } = await place.ready();
   const { stdout } = await new Deno.Command("pgrep", { args: ["-P", String(Deno.pid), "-f", place.dir] })
@@ -246,7 +246,7 @@ Deno.test("output of an isolate appears in the log", async () => {
   assert.match(place.logged.join("\n"), /^Isolate output: first\n(?:second|Isolate output: second)$/);
 });
 
-Deno.test("an isolate that is asked to close ends by itself, or is ended after a time", async () => {
+Deno.test("an isolate asked to close exits, or is ended after a time limit", async () => {
   for (const behaviour of ["serve", "stay"]) {
     await using place = await Place.make(behaviour, { hurry: 20 });
     const { isolate } = await place.ready();
@@ -255,7 +255,7 @@ Deno.test("an isolate that is asked to close ends by itself, or is ended after a
   }
 });
 
-Deno.test("sending to an isolate that has ended does nothing", async () => {
+Deno.test("sending to an ended isolate does nothing", async () => {
   await using place = await Place.make("serve");
   const { isolate } = await place.ready();
   isolate.kill();
@@ -265,14 +265,14 @@ Deno.test("sending to an isolate that has ended does nothing", async () => {
   await isolate.close();
 });
 
-Deno.test("a data folder too deep for a socket's path is no obstacle, and nothing is left elsewhere", async () => {
+Deno.test("a data folder too deep for a socket path works, and leaves nothing elsewhere", async () => {
   const folder = `/${"deep".repeat(30)}`;
   await using place = await Place.make("serve", { folder });
   await place.ready();
   assert.deepEqual([...Deno.readDirSync(place.dir + folder)], []);
 });
 
-Deno.test("what a killed server left behind is cleared away by the next one", async () => {
+Deno.test("the next server removes the remains of a killed one", async () => {
   const dir = await Deno.makeTempDir();
   await Deno.mkdir(`${dir}/run-0123`);
   await Deno.writeTextFile(`${dir}/run-0123/writer-1`, "");
@@ -294,7 +294,7 @@ Deno.test("what a killed server left behind is cleared away by the next one", as
   await Deno.remove(dir, { recursive: true });
 });
 
-Deno.test("disposing ends every process and leaves no file", async () => {
+Deno.test("disposal ends every process and leaves no file", async () => {
   const place = await Place.make("serve");
   const isolates = await Promise.all([place.ready(), place.ready()]);
   await place.starter[Symbol.asyncDispose]();
@@ -305,7 +305,7 @@ Deno.test("disposing ends every process and leaves no file", async () => {
   await Deno.remove(place.dir);
 });
 
-Deno.test("disposing waits for starts, which remove their files", async () => {
+Deno.test("disposal waits for starts, which remove their files", async () => {
   await using place = await Place.make("serve");
   let settled = false;
   const start = place.starter.start("reader").finally(() => {
@@ -326,7 +326,7 @@ Deno.test("VE17 with little memory there are no spare isolates, and only a write
   }
 });
 
-Deno.test("an isolate whose memory is too large when it is looked at is ended, the others are not", async () => {
+Deno.test("only an isolate whose memory is too large at the check is ended", async () => {
   let guilty = 0;
   const seen = new Map<number, number>();
   const memory: MemoryReader = async (pids) => {

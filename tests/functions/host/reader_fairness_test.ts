@@ -75,7 +75,7 @@ Deno.test("FA4 queries of a function without known durations run one at a time f
   assert.equal(world.starter.starts, 2, "nothing was started for what may be slow");
 });
 
-Deno.test("FA4 a function that was slow for one caller is slow for those for whom it was not quick yet", async () => {
+Deno.test("FA4 a function that was slow for one caller counts as slow for callers for whom it was not quick yet", async () => {
   const world = await two();
   world.wave("search", { caller: by("quick") });
   finish(world, world.reader(0));
@@ -132,7 +132,7 @@ Deno.test("FA4 names without a function are not recorded, for any caller", async
   }
 });
 
-Deno.test("FA4 what was quick so far goes before what nobody knows", async () => {
+Deno.test("FA4 functions that were quick come before unknown ones", async () => {
   const world = await two();
   const known = world.wave("look");
   finish(world, world.reader(0));
@@ -149,7 +149,7 @@ Deno.test("FA4 calls queued behind a slow query are with another reader within 1
   assert.deepEqual(queriesOf(world.reader(1)), ["quick"]);
 });
 
-Deno.test("what the machine keeps from running for a while is not slow for that", () => {
+Deno.test("time in which the machine did not run the process does not count as slow", () => {
   let now = 0;
   const lateness = new SchedulingDelay(() => now);
   assert.equal(lateness.ms, 0);

@@ -47,14 +47,14 @@ Deno.test("a wave is pinned, answered and over, with its snapshot's ts", async (
   assert.deepEqual([wave.results, wave.over, world.pool.free, world.freed], [["a@5", "b@5"], true, true, 1]);
 });
 
-Deno.test("a wave of nothing is over at once, at main's ts", async () => {
+Deno.test("an empty run ends immediately, at main's ts", async () => {
   const world = await started();
   const wave = world.wave();
   await settled();
   assert.deepEqual([wave.pinnedAt, wave.over, world.pool.free], [1, true, true]);
 });
 
-Deno.test("an answer newer than what main has heard of waits for the commits it shows", async () => {
+Deno.test("a result newer than main's commits waits for the commits it contains", async () => {
   const world = await started();
   const wave = world.wave("a");
   world.finds(world.reader(0), 3);
@@ -68,7 +68,7 @@ Deno.test("an answer newer than what main has heard of waits for the commits it 
   assert.deepEqual([wave.results, wave.over], [["a@3"], true]);
 });
 
-Deno.test("an answer whose commits never arrive is returned in the end", async () => {
+Deno.test("a result whose commits never arrive is returned at the time limit", async () => {
   const world = await started();
   const wave = world.wave("a");
   world.finds(world.reader(0), 3);
@@ -96,7 +96,7 @@ Deno.test("a large wave is spread over the free readers at one snapshot, a small
   assert.equal(world.readers.filter(({ sent }, i) => sent.length > (before[i] ?? 0)).length, 1);
 });
 
-Deno.test("readers of a wave that met different commits open again until they agree", async () => {
+Deno.test("readers of a run that opened different commits open again until they agree", async () => {
   const world = await started({ readers: 3 });
   const wave = world.wave(...many(48));
   for (const [i, reader] of world.readers.entries()) world.pins(reader, 5 + (i % 2));
@@ -110,7 +110,7 @@ Deno.test("readers of a wave that met different commits open again until they ag
   assert.deepEqual(wave.results, many(48).map((path) => `${path}@6`));
 });
 
-Deno.test("when commits come too fast for its readers, a wave goes to the one with the newest snapshot", async () => {
+Deno.test("when commits arrive too fast for the readers, a run uses the reader with the newest snapshot", async () => {
   const world = await started({ readers: 2 });
   const wave = world.wave(...many(32));
   const [a, b] = [world.reader(0), world.reader(1)];
@@ -161,7 +161,7 @@ Deno.test("a wave with more arguments than one message takes runs in several", a
   assert.deepEqual([wave.pinnedAt, wave.results], [1, ["q0@1", "q1@1", "q2@2", "q3@2", "q4@3"]]);
 });
 
-Deno.test("a wave begun while no reader is free runs when one is", async () => {
+Deno.test("a run started while no reader is free waits for one", async () => {
   const world = await started();
   world.wave("a");
   const second = world.wave("b");
@@ -174,7 +174,7 @@ Deno.test("a wave begun while no reader is free runs when one is", async () => {
   assert.deepEqual(second.results, ["b@2"]);
 });
 
-Deno.test("what a killed reader had not answered runs again on another, at a newer snapshot", async () => {
+Deno.test("unanswered queries of a killed reader run again on another, at a newer snapshot", async () => {
   const world = await started();
   const wave = world.wave("a", "b", "c");
   world.pins(world.reader(0), 1);
@@ -189,7 +189,7 @@ Deno.test("what a killed reader had not answered runs again on another, at a new
   assert.deepEqual([wave.results, wave.pinnedAt, wave.over], [["a@1", "b@4", "c@4"], 1, true]);
 });
 
-Deno.test("a wave whose reader is lost before its snapshot is open is pinned later", async () => {
+Deno.test("a run whose reader is lost before its snapshot opens is pinned later", async () => {
   const world = await started();
   const wave = world.wave("a");
   const ready = Promise.withResolvers<void>();
@@ -239,7 +239,7 @@ Deno.test("a reader lost while it waits for others of its batch lets them contin
   assert.ok(wave.over);
 });
 
-Deno.test("a crash costs the query that was running its answer, with nothing known of its reads", async () => {
+Deno.test("a crash fails the query that was running, with an unknown read set", async () => {
   const world = await started();
   const wave = world.wave("a", "b");
   world.pins(world.reader(0), 3);
@@ -266,7 +266,7 @@ Deno.test("a query that ran each of three times when its reader was killed is gi
   assert.deepEqual(queriesOf(world.reader(3)), ["b"]);
 });
 
-Deno.test("a query over its time ends the reader and gets the error", async () => {
+Deno.test("a query over its time limit ends the reader and gets the error", async () => {
   const world = await started();
   const wave = world.wave("a");
   world.pins(world.reader(0), 1);
@@ -326,7 +326,7 @@ Deno.test("no more than the allowed readers are started, however many queries ar
   assert.ok(alive.some(({ noted }) => noted === null), "one is always left for what is quick");
 });
 
-Deno.test("FA4 what is known to be slow never takes the last reader, and comes in turns", async () => {
+Deno.test("FA4 slow queries never take the last reader, and take turns", async () => {
   const world = await started();
   const by = (turn: string) => ({ turn, blame: turn });
   world.wave("slow", { caller: by("a") });
@@ -365,7 +365,7 @@ Deno.test("FA4 what is known to be slow never takes the last reader, and comes i
   assert.equal(busy(), 3);
 });
 
-Deno.test("a reader that is busy nearly all the time gets help, one for each processor", async () => {
+Deno.test("a reader that is busy nearly all the time gets help, up to one reader for each processor", async () => {
   const world = await started({ cores: 2 });
   for (let i = 0; i < 400; i++) {
     for (const [number, reader] of world.readers.entries()) {
@@ -380,7 +380,7 @@ Deno.test("a reader that is busy nearly all the time gets help, one for each pro
   assert.equal(world.readers.length, 2);
 });
 
-Deno.test("readers beyond the first end when they have nothing to do, and leave no timer", async () => {
+Deno.test("readers beyond the first end when idle, and leave no timer", async () => {
   const world = await started({ readers: 3 });
   await world.clock.advance(3 * isolateLimits.readerIdleMs);
   // Queries were slow a short time ago.
@@ -391,7 +391,7 @@ Deno.test("readers beyond the first end when they have nothing to do, and leave 
   assert.deepEqual(world.warnings, []);
 });
 
-Deno.test("a reader that ends while it has nothing to do is replaced", async () => {
+Deno.test("a reader that ends while idle is replaced", async () => {
   const world = await started();
   world.reader(0).dies("crashed");
   await settled();
@@ -414,7 +414,7 @@ Deno.test("while no reader can be started tries become rare, and queries get an 
   assert.ok(world.pool.free);
 });
 
-Deno.test("replace runs what comes on a reader with new code, and lets the old one finish", async () => {
+Deno.test("after replace, new queries use a reader with new code, and the old one finishes", async () => {
   const world = await started();
   const first = world.wave("a");
   world.pins(world.reader(0), 1);
@@ -433,7 +433,7 @@ Deno.test("replace runs what comes on a reader with new code, and lets the old o
   assert.deepEqual(world.warnings, []);
 });
 
-Deno.test("hold waits for the snapshots of those at work; what comes then waits for new code", async () => {
+Deno.test("hold waits for the snapshots of running queries; later queries wait for new code", async () => {
   const world = await started();
   const first = world.wave("a");
   let held = false;
@@ -480,7 +480,7 @@ for (
       }),
   })
 ) {
-  Deno.test(`${what} from a reader: it is ended and the wave runs again`, async () => {
+  Deno.test(`${what} from a reader: it is ended and the batch runs again`, async () => {
     const world = await started();
     const wave = world.wave("a", "b");
     sends(world);
@@ -492,7 +492,7 @@ for (
   });
 }
 
-Deno.test("a query whose answer is nonsense gets an error after three readers, the others of its wave their results", async () => {
+Deno.test("a query with an invalid result gets an error after three readers, the others of its batch their results", async () => {
   const world = await started();
   const wave = world.wave("a", "bad", "c");
   const answered = new Set<unknown>();
@@ -526,7 +526,7 @@ for (
     "without log lines": [{ value: 0, logLines: "HACK" }, ["1"]],
   })
 ) {
-  Deno.test(`an answer ${what} ends the reader, and in the end the query`, async () => {
+  Deno.test(`a result ${what} ends the reader, and finally the query`, async () => {
     const world = await started();
     const wave = world.wave("a");
     for (let i = 0; i < 3; i++) {
@@ -550,7 +550,7 @@ for (
   });
 }
 
-Deno.test("close answers what is left, ends the readers and leaves no timer", async () => {
+Deno.test("close answers pending queries, ends the readers and leaves no timer", async () => {
   const world = await started({ readers: 2 });
   const waves = [world.wave("a"), world.wave("b"), world.wave("c")];
   world.pins(world.reader(0), 1);

@@ -10,7 +10,7 @@ function mutation(requestId: number | null, principal: string | null = null): Mu
   return requestId === null ? call : { ...call, replay: { sessionId: "s", requestId } };
 }
 
-Deno.test("SG7 a copy of a mutation in flight waits for it and gets its outcome, a failure too", async () => {
+Deno.test("SG7 a duplicate of a mutation in flight waits for it and gets its outcome, even a failure", async () => {
   const inFlight = new RequestsInFlight();
   const runs: PromiseWithResolvers<MutationAnswer>[] = [];
   const start = () => {

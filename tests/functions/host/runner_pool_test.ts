@@ -76,7 +76,7 @@ Deno.test("no runner is started before it is needed", async () => {
   assert.equal(action.result, "done 1");
 });
 
-Deno.test("no more than two runners are started at once, for any number of callers", async () => {
+Deno.test("at most two runners are started at once, for any number of callers", async () => {
   const world = new RunnerWorld();
   const { promise, resolve } = Promise.withResolvers<void>();
   world.starter.delay = promise;
@@ -102,7 +102,7 @@ Deno.test("an empty runner is taken before a new one is started, a new one befor
   assert.deepEqual(world.runners.map(actionsOf), [["a", "c"], ["b"]]);
 });
 
-Deno.test("a runner that becomes empty takes an action that waits for another to start", async () => {
+Deno.test("an idle runner takes an action that waits for another to start", async () => {
   const world = new RunnerWorld();
   world.act("a");
   await settled();
@@ -161,7 +161,7 @@ Deno.test("a failed call of an action reaches it as its error", async () => {
   assert.deepEqual(outcome, { error: { kind: "args", message: "args.n: wrong", data: null }, logLines: [] });
 });
 
-Deno.test("nested actions run beside full runners, and not deeper than the bound", async () => {
+Deno.test("nested actions run beside full runners, up to the depth limit", async () => {
   const world = new RunnerWorld();
   for (let i = 0; i < isolateLimits.runnersMax * isolateLimits.actionsPerRunnerMax + 5; i++) world.act("a");
   await settled();
@@ -182,7 +182,7 @@ Deno.test("nested actions run beside full runners, and not deeper than the bound
   assert.match("error" in outcome ? outcome.error.message : "", /nested more than 16 deep/);
 });
 
-Deno.test("a runner that answers no beat is ended: what had begun fails, what had not runs elsewhere", async () => {
+Deno.test("a runner that misses a heartbeat is ended: started actions fail, the others run elsewhere", async () => {
   const world = new RunnerWorld();
   const fill = await world.fill(isolateLimits.runnersMax);
   const [begun, called, late] = [fill[0], world.act("called"), world.act("late")];
@@ -233,7 +233,7 @@ for (const [what, segments] of Object.entries({ "no value": [], "an empty value"
   });
 }
 
-Deno.test("a runner answers and calls for actions of its own alone", async () => {
+Deno.test("a runner can answer and call only for its own actions", async () => {
   const world = new RunnerWorld();
   const [first, second] = await world.fill(2);
   // Each of them has an action that goes by the number 1 and none by the number 2.
@@ -268,7 +268,7 @@ Deno.test("the names of a runner's actions cannot be guessed from those of other
   await Promise.all(acts);
 });
 
-Deno.test("an action that lost three runners before it had begun is given up", async () => {
+Deno.test("an action that lost three runners before it started is given up", async () => {
   const world = new RunnerWorld();
   const action = world.act("a");
   for (let i = 0; i < 3; i++) {
@@ -295,7 +295,7 @@ Deno.test("beats are sent once a second while a runner has actions, and not othe
   assert.equal(world.clock.timers, 0);
 });
 
-Deno.test("an action over its time gets the error at once; the others of its runner end, then the runner does", async () => {
+Deno.test("an action over its time limit gets the error immediately; the others of its runner end, then the runner does", async () => {
   const world = new RunnerWorld();
   const fill = await world.fill(isolateLimits.runnersMax);
   for (const runner of world.runners) {
@@ -318,7 +318,7 @@ Deno.test("an action over its time gets the error at once; the others of its run
   assert.ok(runner.dead);
 });
 
-Deno.test("runners beyond the first end when they have nothing to do, and leave no timer", async () => {
+Deno.test("runners beyond the first end when idle, and leave no timer", async () => {
   const world = new RunnerWorld();
   await world.fill(4);
   for (const runner of world.runners) done(runner);
@@ -354,7 +354,7 @@ Deno.test("replace gives new actions to runners with new code and lets the old o
   assert.deepEqual([old.result, world.runner(0).dead], ["done 1", true]);
 });
 
-Deno.test("close answers what runs and what waits, ends the runners and leaves no timer", async () => {
+Deno.test("close answers running and waiting actions, ends the runners and leaves no timer", async () => {
   const world = new RunnerWorld();
   const running = world.act("a");
   await settled();
@@ -371,7 +371,7 @@ Deno.test("close answers what runs and what waits, ends the runners and leaves n
   assert.equal(world.clock.timers, 0);
 });
 
-Deno.test("[PG8] all actions are ended at once, those that have not begun may be asked for again, and others may come", async () => {
+Deno.test("[PG8] all actions are ended together, those not started may be repeated, and new ones are accepted", async () => {
   const world = new RunnerWorld();
   const asked = (path: string) => {
     const action: { outcome: Outcome | null } = { outcome: null };
@@ -401,7 +401,7 @@ Deno.test("[PG8] all actions are ended at once, those that have not begun may be
   assert.equal(world.warnings.length, 0);
 });
 
-Deno.test("[PG8] an action that was over its time is ended with the others", async () => {
+Deno.test("[PG8] an action over its time limit is ended with the others", async () => {
   const world = new RunnerWorld();
   const action = world.act("never ends");
   await settled();
@@ -416,7 +416,7 @@ Deno.test("[PG8] an action that was over its time is ended with the others", asy
   assert.ok(runner.dead);
 });
 
-Deno.test("[PG8] what an action asks for when its runner has been killed is not begun", async () => {
+Deno.test("[PG8] calls of an action whose runner was killed are not started", async () => {
   const world = new RunnerWorld();
   const action = world.act("a");
   await settled();
@@ -434,7 +434,7 @@ Deno.test("[PG8] what an action asks for when its runner has been killed is not 
   assert.deepEqual([world.starter.starts, world.served], [1, []]);
 });
 
-Deno.test("a nested action that had not begun is not begun when the runner of the action that asked for it is lost", async () => {
+Deno.test("a nested action that has not started is dropped when its caller's runner is lost", async () => {
   const world = new RunnerWorld();
   await world.fill(isolateLimits.runnersMax);
   const lost = world.runner(0);

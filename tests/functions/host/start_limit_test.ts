@@ -81,7 +81,7 @@ class Place implements AsyncDisposable {
   }
 }
 
-Deno.test("once the app is loaded the start limit no longer counts, and the log says what takes so long", async () => {
+Deno.test("once the app is loaded the start limit no longer applies, and the log names what takes long", async () => {
   await using place = await Place.make("loaded");
   const { started } = await place.start("writer", migrationLogMs);
   await place.clock.advance(migrationLogMs - 1);
@@ -98,7 +98,7 @@ Deno.test("once the app is loaded the start limit no longer counts, and the log 
   assert.equal(place.clock.timers, 0);
 });
 
-Deno.test("work that is done at once is not logged", async () => {
+Deno.test("work that finishes immediately is not logged", async () => {
   await using place = await Place.make("loaded");
   const { started } = await place.start("writer", migrationLogMs);
   await place.finish();
@@ -115,7 +115,7 @@ Deno.test("a server that stops does not wait for it", async () => {
   assert.deepEqual([place.logged.length, place.clock.timers], [1, 0]);
 });
 
-Deno.test("the start limit holds for a writer that does not say that the app is loaded", async () => {
+Deno.test("the start limit applies to a writer that does not report the app as loaded", async () => {
   await using place = await Place.make("never answer");
   const { started } = await place.start("writer", startMs);
   await place.clock.advance(startMs);
@@ -144,7 +144,7 @@ Deno.test("nonsense: loaded after the answer", async () => {
   assert.deepEqual([cause, detail], ["crashed", "Loaded came twice or was not expected"]);
 });
 
-Deno.test("what the app patched while it was loaded does not meet the word that it is", async () => {
+Deno.test("patches made by the app while loading do not affect the report that it is loaded", async () => {
   const patching = `
     const seen = [];
     for (const [object, keys] of [

@@ -27,7 +27,7 @@ const everywhere = async (it: RealHost) => [
 ];
 const edit = (it: RealHost, word: string) => it.write("word.ts", app(word)["word.ts"] ?? "");
 
-Deno.test("VE1 an edit on disk reaches nobody before it is loaded, not even isolates that start later", async () => {
+Deno.test("VE1 an edit on disk affects nobody before it is loaded, not even isolates that start later", async () => {
   await using it = await RealHost.start(app("old"), { hurry: 10 });
   await edit(it, "edited");
   // The first action starts the first runner.
@@ -43,7 +43,7 @@ Deno.test("VE1 an edit on disk reaches nobody before it is loaded, not even isol
   assert.equal(await it.query("notes:ask"), "old");
 });
 
-Deno.test("VE2 a reload serves the new version everywhere; running calls end with the code they began with", async () => {
+Deno.test("VE2 a reload serves the new version everywhere; running calls end with their old code", async () => {
   await using it = await RealHost.start(app("old"));
   const begun = Promise.withResolvers<void>();
   it.host.serveQueries(async ({ udfPath, args }) => {
@@ -68,7 +68,7 @@ Deno.test("VE3 after a broken edit the version before it is served by every kind
   assert.deepEqual(await everywhere(it), ["old", "old", "old"]);
 });
 
-Deno.test("VE4 versions are named by their content, listed, and loaded again", async () => {
+Deno.test("VE4 versions are named by their content, listed, and can be loaded again", async () => {
   await using it = await RealHost.start(app("one"));
   const { host } = it;
   const first = host.code.version;
@@ -112,7 +112,7 @@ Deno.test("DK3 a load asks for confirmation between the last commit and the swap
   assert.deepEqual(await everywhere(it), ["one", "one", "one"]);
 });
 
-Deno.test("VE5 errors and logs name files as their author knows them", async () => {
+Deno.test("VE5 errors and logs name files as in the author's folder", async () => {
   await using it = await RealHost.start(app("one"));
   const answer = await it.run("notes:fail");
   assert.ok(!answer.outcome.ok);
@@ -122,7 +122,7 @@ Deno.test("VE5 errors and logs name files as their author knows them", async () 
   assert.match(outcome.logLines.join(), new RegExp(`at .*file://${it.dir}/functions/notes\\.ts:6:\\d+`));
 });
 
-Deno.test("VE6 loads that are asked for at once follow one another", async () => {
+Deno.test("VE6 concurrent loads run one after another", async () => {
   await using it = await RealHost.start(app("one"));
   const { host } = it;
   const first = host.code.version;
@@ -133,7 +133,7 @@ Deno.test("VE6 loads that are asked for at once follow one another", async () =>
   assert.deepEqual(await everywhere(it), ["two", "two", "two"]);
 });
 
-Deno.test("VE17 spare isolates load the next version, and name its files as their author does", async () => {
+Deno.test("VE17 spare isolates load the next version, and name its files as in the author's folder", async () => {
   await using it = await RealHost.start(app("one"));
   const roles = ["writer", "reader"];
   const pids = async () => (await Promise.all(roles.map((role) => it.pids(role)))).flat();
@@ -152,7 +152,7 @@ Deno.test("VE17 spare isolates load the next version, and name its files as thei
   assert.deepEqual((await pids()).toSorted(), standing.toSorted());
 });
 
-Deno.test("VE17 a broken edit leaves no useless spare isolate, one that adds a package is loaded", async () => {
+Deno.test("VE17 a broken edit leaves no unusable spare isolate, one that adds a package is loaded", async () => {
   await using it = await RealHost.start(app("one"));
   const all = async () => (await Promise.all(["writer", "reader"].map((role) => it.pids(role)))).flat();
   it.host.swaps.standBy();

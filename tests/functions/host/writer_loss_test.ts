@@ -20,7 +20,7 @@ async function withBatch(...paths: string[]) {
   return { world, results };
 }
 
-Deno.test("a batch that was not committed runs again on a new writer, in order, ahead of what waits", async () => {
+Deno.test("an uncommitted batch runs again on a new writer, in order, before waiting calls", async () => {
   const { world, results } = await withBatch("a", "b");
   world.mutate("c");
   world.isolate.dies("killed");
@@ -42,7 +42,7 @@ Deno.test("a group that was committed and not reported is reported by the next w
   assert.equal(world.batches, 0);
 });
 
-Deno.test("of a batch in groups the reported ones are kept, the unreported one is found, the rest runs again", async () => {
+Deno.test("of a batch in groups the reported ones are kept, the unreported one is found, and the rest runs again", async () => {
   const { world, results } = await withBatch("a", "b", "c");
   world.commits(0, 1, 1);
   world.commitsUnreported(1, 1, 2);
@@ -66,7 +66,7 @@ Deno.test("a reported group is not reported again by the next writer", async () 
   assert.deepEqual(world.batch, ["b"]);
 });
 
-Deno.test("the last group of an earlier batch says nothing about this one", async () => {
+Deno.test("the last group of an earlier batch has no effect on this one", async () => {
   const { world } = await withBatch("a");
   world.commitsUnreported(0, 1, 1);
   world.commits(0, 1, 1);
@@ -78,7 +78,7 @@ Deno.test("the last group of an earlier batch says nothing about this one", asyn
   assert.deepEqual(world.reported, ["commit 1", "answer a"]);
 });
 
-Deno.test("a crash costs the call that was running its answer; the others run again without it", async () => {
+Deno.test("a crash fails the call that was running; the others run again without it", async () => {
   const { world, results } = await withBatch("a", "b", "c");
   world.isolate.noted = { position: 1, startedAt: 0 };
   world.isolate.dies("crashed", "out of memory");
@@ -144,7 +144,7 @@ Deno.test("SG7 a call with a key that takes too long is recorded like one that c
   assert.match(failing?.failedWith?.message ?? "", /took longer than 5 s/);
 });
 
-Deno.test("a writer that is lost beside a failure to be recorded is not its fault; after three it is answered all the same", async () => {
+Deno.test("a call is not blamed while its failure is being recorded; after three lost writers it gets its error anyway", async () => {
   const { world, results, dies } = await withKeys("a", "b");
   await dies("crashed", 0);
   for (let losses = 0; losses < 3; losses++) {
@@ -179,7 +179,7 @@ Deno.test("a failure that waits for its record is answered when the host closes"
   assert.deepEqual(results, { a: "outcome_unknown: The server stopped before the mutation was answered" });
 });
 
-Deno.test("a crash while no call ran is blamed on none", async () => {
+Deno.test("a crash while no call ran is blamed on no call", async () => {
   const { world, results } = await withBatch("a", "b");
   world.isolate.dies("crashed");
   await settled();
@@ -225,7 +225,7 @@ for (
     "an answer whose error is none": { answers: [[2, null]] as never },
   })
 ) {
-  Deno.test(`${what} is nonsense: the writer is ended and its batch runs again`, async () => {
+  Deno.test(`${what} is invalid: the writer is ended and its batch runs again`, async () => {
     const { world } = await withBatch("a", "b");
     const { isolate } = world;
     isolate.sends({ ...group, batch: isolate.last("Batch").batch, answers: [], ...nonsense }, ["null"]);
@@ -236,7 +236,7 @@ for (
   });
 }
 
-Deno.test("a last group in the database that is nonsense leaves the fate of its batch unknown, and runs nothing again", async () => {
+Deno.test("an invalid last group in the database leaves the outcome of its batch unknown, and runs nothing again", async () => {
   const unknown = "outcome_unknown: It is not known whether the mutation was committed";
   const lost = "outcome_unknown: The mutation was committed, but its answer was lost";
   for (
@@ -273,7 +273,7 @@ Deno.test("a last group in the database that is nonsense leaves the fate of its 
   }
 });
 
-Deno.test("a last group of no batch says nothing: what was out runs again", async () => {
+Deno.test("a last group of no batch is ignored: the calls in flight run again", async () => {
   for (const ahead of [false, true]) {
     const { world, results } = await withBatch("a");
     world.mutate("b");
@@ -286,7 +286,7 @@ Deno.test("a last group of no batch says nothing: what was out runs again", asyn
   }
 });
 
-Deno.test("a call over its time ends the writer, gets the error, and the others run again", async () => {
+Deno.test("a call over its time limit ends the writer and gets the error, and the others run again", async () => {
   const { world, results } = await withBatch("a", "b", "c");
   world.isolate.noted = { position: 1, startedAt: 0 };
   await world.clock.advance(functionLimits.mutationTimeoutMs);
@@ -309,7 +309,7 @@ Deno.test("time is measured from the call's own start, not from its batch's", as
   assert.equal(world.starter.starts, 1);
 });
 
-Deno.test("a writer that does not take up its batch, for what an earlier call left running, is replaced and blames nobody", async () => {
+Deno.test("a writer that does not start its batch, because of earlier background work, is replaced and blames no call", async () => {
   const { world, results } = await withBatch("a");
   await world.clock.advance(functionLimits.mutationTimeoutMs);
   assert.equal(world.starter.starts, 1);
@@ -319,7 +319,7 @@ Deno.test("a writer that does not take up its batch, for what an earlier call le
   assert.deepEqual(world.batch, ["a"]);
 });
 
-Deno.test("a writer that is silent while it stores gets the time of a slow disk, and blames nobody", async () => {
+Deno.test("a writer that is silent while it stores gets the time of a slow disk, and blames no call", async () => {
   const { world, results } = await withBatch("a");
   world.isolate.noted = { position: null, startedAt: 1 };
   await world.clock.advance(2 * functionLimits.mutationTimeoutMs);
@@ -330,7 +330,7 @@ Deno.test("a writer that is silent while it stores gets the time of a slow disk,
   assert.deepEqual(world.batch, ["a"]);
 });
 
-Deno.test("the watch has one timer for any number of calls, and none when there are none", async () => {
+Deno.test("the watchdog has one timer for any number of calls, and none without calls", async () => {
   const { world } = await withBatch("a");
   assert.equal(world.clock.timers, 1);
   world.commits(0, 1, 1);
@@ -342,7 +342,7 @@ Deno.test("the watch has one timer for any number of calls, and none when there 
   assert.equal(world.clock.timers, 0);
 });
 
-Deno.test("a batch that was sent ahead runs again behind what was not committed before it", async () => {
+Deno.test("a batch sent ahead runs again after the uncommitted calls before it", async () => {
   const { world, results } = await withBatch("a", "b");
   world.mutate("c");
   world.committing();
@@ -366,7 +366,7 @@ Deno.test("a batch that was sent ahead becomes the current one when the one befo
   assert.deepEqual(world.batch, ["c"]);
 });
 
-Deno.test("calls of a batch sent ahead that were given up are not run when a writer is there again", async () => {
+Deno.test("cancelled calls of a batch sent ahead do not run when a writer is available again", async () => {
   const { world, results } = await withBatch("a");
   world.mutate("b").then((answer) => results["b"] = resultOf(answer));
   world.committing();
@@ -379,7 +379,7 @@ Deno.test("calls of a batch sent ahead that were given up are not run when a wri
   assert.equal(world.batches, 0);
 });
 
-Deno.test("a replacement that is asked for after a batch was sent ahead waits for it", async () => {
+Deno.test("a replacement requested after a batch was sent ahead waits for it", async () => {
   const { world, results } = await withBatch("a");
   world.mutate("b").then((answer) => results["b"] = resultOf(answer));
   world.committing();
@@ -427,7 +427,7 @@ Deno.test("calls do not wait for a writer for ever", async () => {
   assert.match(String(results["a"]), /^outcome_unknown: It is not known whether the mutation was committed/);
 });
 
-Deno.test("a call whose fate was open is not run again when it turns out to be committed", async () => {
+Deno.test("a call with an unknown outcome is not run again when it proves to be committed", async () => {
   const { world } = await withBatch("a");
   world.starter.broken = "nonsense";
   world.commitsUnreported(0, 1, 1);
@@ -439,7 +439,7 @@ Deno.test("a call whose fate was open is not run again when it turns out to be c
   assert.equal(world.batches, 0);
 });
 
-Deno.test("a call that was given up is not run when a writer is there again", async () => {
+Deno.test("a cancelled call does not run when a writer is available again", async () => {
   const { world } = await withBatch("a", "b");
   world.starter.broken = "nonsense";
   world.isolate.dies("killed");
@@ -466,7 +466,7 @@ Deno.test("commits without a report make every query run again", async () => {
   assert.deepEqual(world.reported, ["gap 2", "commit 2", "answer a", "answer b"]);
 });
 
-Deno.test("a last group that cannot be read leaves the batch unknown, not run twice", async () => {
+Deno.test("an unreadable last group leaves the outcome of the batch unknown, and does not run it twice", async () => {
   const { world, results } = await withBatch("a");
   world.starter.lastGroup = "{";
   world.isolate.dies("killed");
@@ -502,7 +502,7 @@ Deno.test("replace swaps the writer between two batches and continues with the q
   assert.equal(resultOf(await waits), "did b");
 });
 
-Deno.test("replace with broken code leaves the old writer serving", async () => {
+Deno.test("replace with broken code keeps the old writer serving", async () => {
   const { world } = await withBatch("a");
   world.commits(0, 1, 1);
   world.starter.broken = "messages.ts:3: nonsense";

@@ -87,7 +87,7 @@ class Model {
   }
 }
 
-Deno.test("whenever the writer is killed, no call is lost, none runs twice, no commit is untold", async () => {
+Deno.test("whenever the writer is killed, no call is lost or runs twice, and every commit is reported", async () => {
   await fc.assert(
     fc.asyncProperty(plans, async (plan) => {
       const world = new WriterWorld();

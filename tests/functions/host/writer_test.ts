@@ -10,14 +10,14 @@ async function started(): Promise<WriterWorld> {
   return world;
 }
 
-Deno.test("calls made in one turn share a batch, in the order they were made", async () => {
+Deno.test("calls made in one task share a batch, in their order", async () => {
   const world = await started();
   for (const path of ["a", "b", "c"]) world.mutate(path);
   await settled();
   assert.deepEqual(world.batch, ["a", "b", "c"]);
 });
 
-Deno.test("a lone call leaves in the turn it was made in, without a timer", async () => {
+Deno.test("a lone call is sent in its own task, without a timer", async () => {
   const world = await started();
   world.mutate("a");
   assert.equal(world.clock.timers, 0);
@@ -28,7 +28,7 @@ Deno.test("a lone call leaves in the turn it was made in, without a timer", asyn
   assert.equal(world.clock.timers, 0, "a timer was left behind");
 });
 
-Deno.test("what arrives while a batch is out waits for its end and then leaves together", async () => {
+Deno.test("calls that arrive while a batch is running wait for its end and then leave together", async () => {
   const world = await started();
   world.mutate("a");
   await settled();
@@ -60,7 +60,7 @@ Deno.test("the next batch is sent during the commit of the one before it, with a
   assert.deepEqual(world.batch, ["d"]);
 });
 
-Deno.test("a batch sent ahead leaves room: it and the one being committed share what is on the way", async () => {
+Deno.test("a batch sent ahead leaves room: it and the one being committed share the limit", async () => {
   const world = await started();
   for (const path of ["a", "b", "c"]) world.mutate(path);
   await settled();
@@ -94,7 +94,7 @@ Deno.test("no batch is sent ahead when nothing waits, or before a replacement", 
   assert.deepEqual(world.batch, ["c"]);
 });
 
-Deno.test("the wait for a lone call begins with its batch and is over with its answer or its writer", async () => {
+Deno.test("the wait for a lone call starts with its batch and ends with its response or its writer", async () => {
   const world = await started();
   world.mutate("a");
   await settled();
@@ -114,7 +114,7 @@ Deno.test("the wait for a lone call begins with its batch and is over with its a
   assert.equal(world.waits[0], "over");
 });
 
-Deno.test("commits are published before their answers resolve, group by group", async () => {
+Deno.test("commits are published before their responses resolve, group by group", async () => {
   const world = await started();
   for (const path of ["a", "b", "c"]) world.mutate(path);
   await settled();
@@ -158,7 +158,7 @@ Deno.test("the call's own text is sent, replay key included, as it was when it w
   assert.deepEqual(sent?.replay, { sessionId: "s", requestId: 3 });
 });
 
-Deno.test("arguments that are not JSON are an args error of that call alone", async () => {
+Deno.test("arguments that are not JSON are an args error of that call only", async () => {
   const world = await started();
   assert.match(String(resultOf(await world.mutate("a", { args: { n: 1n } }))), /^args: .*not JSON/);
   world.mutate("b");
@@ -166,7 +166,7 @@ Deno.test("arguments that are not JSON are an args error of that call alone", as
   assert.deepEqual(world.batch, ["b"]);
 });
 
-Deno.test("a full queue refuses further calls at once and takes calls again when it has room", async () => {
+Deno.test("a full queue refuses more calls immediately and accepts calls again when it has room", async () => {
   const world = await started();
   world.mutate("first");
   await settled();
@@ -181,7 +181,7 @@ Deno.test("a full queue refuses further calls at once and takes calls again when
   assert.equal(refused, false);
 });
 
-Deno.test("a queue full of characters refuses further calls", async () => {
+Deno.test("a queue full of characters refuses more calls", async () => {
   const world = await started();
   world.mutate("first");
   await settled();
@@ -226,7 +226,7 @@ Deno.test("slow calls make batches small, fast ones make them large again", asyn
   assert.ok((sizes.at(-1) ?? 0) >= 20, `${sizes}`);
 });
 
-Deno.test("close refuses what waits, answers what is out, and leaves no timer", async () => {
+Deno.test("close refuses waiting calls, answers running ones, and leaves no timer", async () => {
   const world = await started();
   const out = world.mutate("a");
   await settled();
@@ -240,7 +240,7 @@ Deno.test("close refuses what waits, answers what is out, and leaves no timer", 
   assert.deepEqual([world.isolate.dead, world.clock.timers], [true, 0]);
 });
 
-Deno.test("close answers what was sent ahead as well, and gives both the time of a mutation at most", async () => {
+Deno.test("close also answers batches sent ahead, and gives both at most the time limit of a mutation", async () => {
   for (const answers of [true, false]) {
     const world = await started();
     const first = world.mutate("a");
@@ -278,7 +278,7 @@ Deno.test("close does not wait longer for a batch than a mutation may take", asy
   assert.equal(world.clock.timers, 0);
 });
 
-Deno.test("FA3 a batch that takes too long gives the rest back, behind what others have given meanwhile", async () => {
+Deno.test("FA3 a batch that takes too long returns the rest, behind calls that others have made since", async () => {
   const world = await started();
   const by = (turn: string) => ({ caller: { turn, blame: turn } });
   for (const path of ["slow", "slow", "slow"]) world.mutate(path, by("a"));

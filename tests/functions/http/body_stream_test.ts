@@ -111,7 +111,7 @@ Deno.test("chunks do not become smaller and smaller when the reader is slow", as
   assert(sent <= 2 * chunks.length, `${sent} chunks were sent for ${chunks.length}`);
 });
 
-Deno.test("a receiver refuses what it has no room for", () => {
+Deno.test("a receiver refuses data that exceed its limit", () => {
   const receiver = new BodyReceiver({ onTaken: () => {}, onCancel: () => {} });
   for (let bytes = 0; bytes < windowBytes; bytes += chunkBytesMax) {
     receiver.push(new Uint8Array(chunkBytesMax));
@@ -144,7 +144,7 @@ Deno.test("a stream of something else than bytes fails", async () => {
   await assert.rejects(pair.sender.pump(texts), /Uint8Array/);
 });
 
-Deno.test("frames of bytes and frames of text keep their order over a socket, in pieces of any size", async () => {
+Deno.test("frames of bytes and of text keep their order over a socket, in pieces of any size", async () => {
   const path = `${await Deno.makeTempDir()}/s`;
   using listener = Deno.listen({ transport: "unix", path });
   const [to, from] = await Promise.all([Deno.connect({ transport: "unix", path }), listener.accept()]);

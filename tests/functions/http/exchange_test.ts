@@ -49,7 +49,7 @@ function turn(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 0));
 }
 
-Deno.test("a response is there from its head on, its body follows", async () => {
+Deno.test("a response is available once its head arrives, and its body follows", async () => {
   const { exchange } = begin(new Request("http://h/"));
   exchange.receive(
     head({ status: 201, headers: [["x-a", "1"], ["set-cookie", "a"], ["set-cookie", "b"]] }),
@@ -95,7 +95,7 @@ Deno.test("the request's body is sent as far as the runner takes it", async () =
   exchange.end(ended);
 });
 
-Deno.test("a client that goes cancels the request, before the response and during it", async () => {
+Deno.test("a disconnecting client cancels the request, before the response and during it", async () => {
   const gone = new AbortController();
   const first = begin(new Request("http://h/", { signal: gone.signal }));
   const second = begin(new Request("http://h/"));
@@ -109,7 +109,7 @@ Deno.test("a client that goes cancels the request, before the response and durin
   for (const { exchange } of [first, second]) exchange.end(ended);
 });
 
-Deno.test("HEAD gets the head of GET's response, and the body is not asked for", async () => {
+Deno.test("HEAD gets the head of GET's response, and the body is not requested", async () => {
   const { exchange, isolate } = begin(new Request("http://h/", { method: "HEAD" }));
   exchange.receive(head({ headers: [["x-a", "1"]] }), undefined);
   const response = await answerOf(exchange);
@@ -141,7 +141,7 @@ Deno.test("a runner that ends without a response is an error", async () => {
   assert(!answer.ok && /without a response/.test(answer.error.message));
 });
 
-Deno.test("what no runner says is refused, so that it is ended", async () => {
+Deno.test("a response of an unknown runner is refused, and the runner is ended", async () => {
   const { exchange: early } = begin(new Request("http://h/"));
   assert.throws(() => bytes(early, "x"), /without a response/);
   const { exchange } = begin(new Request("http://h/"));
@@ -156,7 +156,7 @@ Deno.test("what no runner says is refused, so that it is ended", async () => {
   for (const each of [early, exchange]) each.end(ended);
 });
 
-Deno.test("requests beyond the bound wait for their turn in order, and beyond the queue's they are refused", async () => {
+Deno.test("requests over the limit wait in order, and those over the queue's limit are refused", async () => {
   const running: { resolve: (outcome: Outcome) => void; url: string }[] = [];
   const requests = new RouteRequests({
     routes: () => new RouteTable([]),

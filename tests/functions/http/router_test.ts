@@ -80,7 +80,7 @@ for (const [name, [spec, message]] of Object.entries(mistakes)) {
   });
 }
 
-Deno.test("a default export that is no router says what is expected", () => {
+Deno.test("a default export that is not a router gets an error with the expected value", () => {
   assert.throws(() => appRoutes({}), /default export must be the router/);
   assert.throws(() => appRoutes(undefined), /default export must be the router/);
 });

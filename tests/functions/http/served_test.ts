@@ -60,7 +60,7 @@ Deno.test("routes of an app, end to end", async (t) => {
   const { url } = served;
 
   await t.step(
-    "calls, their errors and other answers of the service have the same common headers",
+    "calls, their errors and other responses of the server have the same common headers",
     async () => {
       const common = (response: Response) =>
         [
@@ -98,7 +98,7 @@ Deno.test("routes of an app, end to end", async (t) => {
     },
   );
 
-  await t.step("a route answers with its own headers, and gets the request's", async () => {
+  await t.step("a route sets its own headers, and gets the request's", async () => {
     const response = await fetch(`${url}/who?x=1`, {
       headers: { "x-client": "yes", "cookie": "c=1", "authorization": "Basic abc" },
     });
@@ -116,18 +116,21 @@ Deno.test("routes of an app, end to end", async (t) => {
     assert.equal(headers.get("authorization"), "Basic abc");
   });
 
-  await t.step("routes come before static files, other paths and methods continue to them", async () => {
-    assert.notEqual(await (await fetch(`${url}/who`)).text(), "STATIC who");
-    assert.equal(
-      await (await fetch(`${url}/other`, { headers: { accept: "text/html" } })).text(),
-      "STATIC",
-    );
-    assert.equal(await (await fetch(`${url}/assets/a/b.js`)).text(), "/assets/a/b.js");
-    const wrongMethod = await fetch(`${url}/who`, { method: "PUT" });
-    assert.equal(wrongMethod.status, 405);
-    await wrongMethod.body?.cancel();
-    assert.equal((await (await fetch(`${url}/api/health`)).json()).status, "ok");
-  });
+  await t.step(
+    "routes take precedence over static files, other paths and methods continue to them",
+    async () => {
+      assert.notEqual(await (await fetch(`${url}/who`)).text(), "STATIC who");
+      assert.equal(
+        await (await fetch(`${url}/other`, { headers: { accept: "text/html" } })).text(),
+        "STATIC",
+      );
+      assert.equal(await (await fetch(`${url}/assets/a/b.js`)).text(), "/assets/a/b.js");
+      const wrongMethod = await fetch(`${url}/who`, { method: "PUT" });
+      assert.equal(wrongMethod.status, 405);
+      await wrongMethod.body?.cancel();
+      assert.equal((await (await fetch(`${url}/api/health`)).json()).status, "ok");
+    },
+  );
 
   await t.step("HEAD has the head of GET", async () => {
     const response = await fetch(`${url}/who`, { method: "HEAD" });
@@ -168,7 +171,7 @@ Deno.test("routes of an app, end to end", async (t) => {
     await nothing.body?.cancel();
   });
 
-  await t.step("bodies stream both ways at once", async () => {
+  await t.step("bodies are streamed both ways concurrently", async () => {
     const up = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>();
     const writer = up.writable.getWriter();
     const responding = fetch(`${url}/echo`, { method: "POST", body: up.readable });
@@ -192,7 +195,7 @@ Deno.test("routes of an app, end to end", async (t) => {
     );
   });
 
-  await t.step("a client that goes aborts the request, whose handler can still act", async () => {
+  await t.step("a disconnecting client aborts the request, whose handler can still act", async () => {
     const response = await fetch(`${url}/ticks`);
     const reader = response.body?.getReader();
     const first = await reader?.read();
@@ -224,7 +227,7 @@ Deno.test("routes of an app, end to end", async (t) => {
   });
 
   await t.step(
-    "a token of this server that is not valid is refused, others are the app's affair",
+    "an invalid token of this server is refused, other tokens are left to the app",
     async () => {
       const own = await fetch(`${url}/who`, {
         headers: { authorization: "Bearer eyJhbGciOiJIUzI1NiJ9.e30.AAAA" },
@@ -241,7 +244,7 @@ Deno.test("routes of an app, end to end", async (t) => {
     },
   );
 
-  await t.step("a signed-in user's token says who they are", async () => {
+  await t.step("a signed-in user is identified by the token", async () => {
     const account = await served.post("/api/auth/signup", {
       email: "ada@example.com",
       password: "long enough",

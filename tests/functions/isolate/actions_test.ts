@@ -66,7 +66,7 @@ Deno.test("actions call queries and mutations through main, and use the network"
   await using runner = await workspace.start("runner", { env: { GREETING: "hello" } });
 
   await t.step(
-    "calls carry path and args, results come back, log lines of both are kept in order",
+    "calls carry path and args, results are returned, and log lines of both keep their order",
     async () => {
       const seen: SubCall[] = [];
       const { value, logLines } = await runner.act("acts:sum", { a: 1 }, {
@@ -133,7 +133,7 @@ Deno.test("actions call queries and mutations through main, and use the network"
     ]]);
   });
 
-  await t.step("actions run side by side, each with its own log lines", async () => {
+  await t.step("actions run concurrently, each with its own log lines", async () => {
     const names = ["a", "b", "c"];
     for (const [index, name] of names.entries()) {
       const args = { ms: 60 - index * 20, name };
@@ -159,7 +159,7 @@ Deno.test("actions call queries and mutations through main, and use the network"
     assert.match(errorOf(await runner.act("acts:useKept")).message, /"acts:keep" has ended/);
   });
 
-  await t.step("misuse says what to do", async () => {
+  await t.step("misuse gets an error with advice", async () => {
     assert.match(
       errorOf(await runner.act("acts:badArgs")).message,
       /arguments of "numbers:one" at when is a Date/,
@@ -172,12 +172,12 @@ Deno.test("actions call queries and mutations through main, and use the network"
     assert.equal((await runner.act("acts:hidden", {}, { call: { origin: "server" } })).value, "hidden");
   });
 
-  await t.step("errors nobody awaits do not end the isolate", async () => {
+  await t.step("errors that nobody awaits do not end the isolate", async () => {
     assert.equal((await runner.act("acts:leaves")).value, "left");
     assert.ok(((await runner.act("acts:clock")).value as number) >= 4);
   });
 
-  await t.step("the network is there, and a beat is answered", async () => {
+  await t.step("the network is available, and a heartbeat is answered", async () => {
     await using server = Deno.serve(
       { port: 0, hostname: "127.0.0.1", onListen() {} },
       () => new Response("reached"),

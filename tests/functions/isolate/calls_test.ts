@@ -94,7 +94,7 @@ const app = {
   `,
 };
 
-Deno.test("queries answer with their value, or with an error that says what is wrong", async (t) => {
+Deno.test("queries return their value, or an error with a cause", async (t) => {
   await using workspace = new Workspace(app);
   await using writer = await workspace.start("writer");
   await using reader = await workspace.start("reader");
@@ -109,7 +109,7 @@ Deno.test("queries answer with their value, or with an error that says what is w
     );
   });
 
-  await t.step("a mutation's write is seen by the next query", async () => {
+  await t.step("a mutation's write is visible to the next query", async () => {
     const { value, ts } = await writer.mutate(notes("add"), { text: "one" });
     const { value: rows } = await reader.query(notes("list"));
     assert.deepEqual((rows as { _id: string; text: string }[]).map(({ _id, text }) => [_id, text]), [[
@@ -135,7 +135,7 @@ Deno.test("queries answer with their value, or with an error that says what is w
     assert.equal(union.message, 'args.kind: Invalid input: expected "a", or: Invalid input: expected "b"');
   });
 
-  await t.step("handlers get what the validators made of the arguments", async () => {
+  await t.step("handlers get the validated arguments", async () => {
     assert.deepEqual((await reader.query(notes("shouting"), { text: "hey" })).value, {
       text: "HEY",
       times: 2,
@@ -150,7 +150,7 @@ Deno.test("queries answer with their value, or with an error that says what is w
   });
 
   await t.step(
-    "unknown, internal and misused functions differ only as far as the caller may know",
+    "unknown, internal and misused functions are indistinguishable unless the caller may know them",
     async () => {
       const missing = errorOf(await reader.query("no:such"));
       assert.deepEqual([missing.kind, missing.message], [
@@ -188,7 +188,7 @@ Deno.test("queries answer with their value, or with an error that says what is w
     assert.match(errorOf(await reader.query(notes("hostile"))).message, /cannot be read/);
   });
 
-  await t.step("stack traces name the author's file and line, and nothing of ours", async () => {
+  await t.step("stack traces contain only the author's files and lines", async () => {
     const { message, stack } = errorOf(await reader.query(notes("stack")));
     assert.equal(message, "deep inside");
     const source = app["deep/er/notes.ts"].split("\n");
@@ -200,7 +200,7 @@ Deno.test("queries answer with their value, or with an error that says what is w
     ]);
   });
 
-  await t.step("results that are not JSON are errors that say what to do", async () => {
+  await t.step("results that are not JSON are errors with advice", async () => {
     const messages: Record<string, RegExp> = {
       unrun: /is a query that was not run: end it with \.collect\(\)/,
       unawaited: /at note is a promise: await it/,
@@ -216,7 +216,7 @@ Deno.test("queries answer with their value, or with an error that says what is w
   });
 
   await t.step(
-    "a handler that waits for ever fails at once, one that waits for the platform does not",
+    "a handler that never resolves fails immediately, one that waits for the platform does not",
     async () => {
       assert.match(
         errorOf(await reader.query(notes("never"))).message,
@@ -226,20 +226,23 @@ Deno.test("queries answer with their value, or with an error that says what is w
     },
   );
 
-  await t.step("timers, fetch and writes in the wrong place say where they belong", async () => {
-    assert.match(
-      errorOf(await reader.query(notes("timer"))).message,
-      /setTimeout is not available in queries/,
-    );
-    assert.match(
-      errorOf(await writer.mutate(notes("fetches"))).message,
-      /fetch is not available .* use it in an action/,
-    );
-    assert.match(
-      errorOf(await reader.query(notes("writes"))).message,
-      /A query cannot write .* make the function a mutation/,
-    );
-  });
+  await t.step(
+    "timers, fetch and writes in the wrong function get an error that names the right one",
+    async () => {
+      assert.match(
+        errorOf(await reader.query(notes("timer"))).message,
+        /setTimeout is not available in queries/,
+      );
+      assert.match(
+        errorOf(await writer.mutate(notes("fetches"))).message,
+        /fetch is not available .* use it in an action/,
+      );
+      assert.match(
+        errorOf(await reader.query(notes("writes"))).message,
+        /A query cannot write .* make the function a mutation/,
+      );
+    },
+  );
 
   await t.step("log lines have levels and fields, and a flood is cut", async () => {
     const { logLines } = await reader.query(notes("logs"));
@@ -253,7 +256,7 @@ Deno.test("queries answer with their value, or with an error that says what is w
     assert.equal(flood.logLines.length, 257);
   });
 
-  await t.step("what was read of the identity is reported", async () => {
+  await t.step("reads of the identity are reported", async () => {
     const identity = user("u1", "s1");
     const [ping, ids, who, session, spread] = (await reader.wave(
       ["ping", notes("ids"), notes("who"), notes("session"), notes("spread")].map((path) =>

@@ -45,7 +45,7 @@ const cursorOf = (database: TestDatabase<DataModelOf<typeof schema>>, query: Que
 const pageAt = (database: TestDatabase<DataModelOf<typeof schema>>, query: Query, cursor: unknown) =>
   database.read((db) => query(db as Unchecked).paginate({ cursor, numItems: 2 }));
 
-Deno.test("a cursor belongs to one query and no other that differs in its index range", async () => {
+Deno.test("a cursor is refused by a query with another index range", async () => {
   using database = await filled();
   const queries: readonly Query[] = [
     (db) => db.query("items"),
@@ -115,7 +115,7 @@ Deno.test("the first page's message on wrong conditions is the engine's", async 
   );
 });
 
-Deno.test("what is no place of the query is an invalid cursor", async () => {
+Deno.test("a cursor outside of the query is invalid", async () => {
   using database = await filled();
   const ranged = byX((q) => q.eq("x", 1));
   const searched = search((q) => q.search("text", "word"));

@@ -240,7 +240,7 @@ Deno.test("pages follow one another without gap or repetition, despite writes be
   );
 });
 
-Deno.test("cursors are checked: garbage and cursors of other queries are refused, none leads out of the range", async () => {
+Deno.test("cursors are validated: garbage and cursors of other queries are refused, and none leads out of the range", async () => {
   const { database } = await filled();
   using _database = database;
   await database.read(async (db) => {
@@ -347,7 +347,7 @@ Deno.test("rows may be written while they are walked", async () => {
   });
 });
 
-Deno.test("search and vector search answer through ctx.db, with their filters", async () => {
+Deno.test("search and vector search work through ctx.db, with their filters", async () => {
   using database = open();
   await database.write(async (db) => {
     await db.insert("items", { kind: "red apple", rank: 1, vector: [1, 0] });
@@ -386,7 +386,7 @@ Deno.test("search and vector search answer through ctx.db, with their filters", 
   });
 });
 
-Deno.test("normalizeId knows the ids of a table", async () => {
+Deno.test("normalizeId recognizes the ids of a table", async () => {
   const { database, ids } = await filled();
   using _database = database;
   await database.read((db) => {
@@ -397,7 +397,7 @@ Deno.test("normalizeId knows the ids of a table", async () => {
   });
 });
 
-Deno.test("each misuse has a message that says what to do", async (t) => {
+Deno.test("each misuse has a message with advice", async (t) => {
   const { database, ids } = await filled();
   using _database = database;
   const [item = assert.fail()] = ids;

@@ -65,7 +65,7 @@ const APP = `
     return await (await fetch("http://127.0.0.1:" + port, { method: "POST", body: body.pipeThrough(new TransformStream()) })).json(); });
 `;
 
-Deno.test("what actions have of the network takes over nothing that is open already, and still works", async (t) => {
+Deno.test("the network access of actions cannot take over open connections, and still works", async (t) => {
   await using workspace = new Workspace({ "a.js": APP });
   await using isolate = await workspace.start("runner");
   assert.equal(isolate.booted?.type, "Ready", JSON.stringify(isolate.booted));

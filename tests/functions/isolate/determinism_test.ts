@@ -81,7 +81,7 @@ Deno.test("clock and randomness of queries are frozen, repeatable and detected",
     ]);
   });
 
-  await t.step("a query repeated draws the same numbers, another one others", async () => {
+  await t.step("a repeated query gets the same random numbers, another query gets others", async () => {
     const [first, again, other] = [
       await reader.query("clock:random", { salt: 1 }),
       await reader.query("clock:random", { salt: 1 }),

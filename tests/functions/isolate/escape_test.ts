@@ -331,7 +331,7 @@ function run(isolate: TestIsolate, role: IsolateRole, name: string): Promise<Ans
 }
 
 for (const home of ["the app", "an ES module of a package", "a CommonJS file of a package"] as const) {
-  Deno.test(`${home} is refused what is not its own, at load and in handlers, in every role`, async (t) => {
+  Deno.test(`${home} is denied everything else, at load and in handlers, in every role`, async (t) => {
     await using server = Deno.serve(
       { port: 0, hostname: "127.0.0.1", onListen() {} },
       () => new Response("reached"),

@@ -85,7 +85,7 @@ Deno.test("hostile values that app code throws, logs, returns or compares are de
   assert.deepEqual((await reader.query("a:texts")).value, ["sound"]);
 });
 
-Deno.test("code a call left behind stays out of the calls after it: their log lines, their clock, their transaction", async () => {
+Deno.test("background code of a call cannot affect later calls: their log lines, clock and transaction", async () => {
   await using workspace = new Workspace({
     "schema.ts": app["schema.ts"],
     "a.js": `

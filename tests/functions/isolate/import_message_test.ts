@@ -7,7 +7,7 @@ const lockfile = `The lockfile is out of date. Run \`deno install --frozen=false
 changes:
  6 | +    "npm:lodash@*": "4.18.1",`;
 
-Deno.test("DV10 messages of the runtime on imports in calls are put plainly, others are left as they are", () => {
+Deno.test("DV10 runtime messages on imports in calls are rewritten, others are unchanged", () => {
   const registry =
     /^cannot import an "npm:" or "jsr:" address, nor anything new after that: app code imports/;
   assert.match(importMessage(lockfile), registry);

@@ -34,7 +34,7 @@ Deno.test("values that are not JSON are refused with their path", () => {
   }
 });
 
-Deno.test("JSON values keep their value, undefined is null at the top and left out of objects", () => {
+Deno.test("JSON values are unchanged, undefined is null at the top and omitted in objects", () => {
   assert.equal(jsonText(undefined, "It"), "null");
   assert.equal(jsonText({ a: undefined, b: -0, c: "\ud800" }, "It"), '{"b":0,"c":"\\ud800"}');
   assert.equal(jsonText(Object.assign(Object.create(null), { a: 1 }), "It"), '{"a":1}');
@@ -59,7 +59,7 @@ Deno.test("one object referred to more often than anyone can walk is refused in 
   assert.equal(jsonText([1, [2]], "It"), "[1,[2]]");
 });
 
-Deno.test("what a hidden toJSON turns into nothing is refused", () => {
+Deno.test("a value that a hidden toJSON removes is refused", () => {
   const hidden = Object.defineProperty({}, "toJSON", { value: () => undefined });
   assert.throws(() => jsonText(hidden, "It"), NotJsonError);
 });

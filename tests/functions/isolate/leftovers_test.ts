@@ -29,7 +29,7 @@ const APP = {
     export const one = untypedQuery(() => 1);`,
 };
 
-Deno.test("[FA15] what a call leaves behind is undone, or ends its isolate and nobody's call", async (t) => {
+Deno.test("[FA15] side effects of a call are undone, or end its isolate without affecting other calls", async (t) => {
   await using it = await RealHost.start(APP);
 
   await t.step("how stacks are made", async () => {
@@ -41,11 +41,14 @@ Deno.test("[FA15] what a call leaves behind is undone, or ends its isolate and n
     assert.deepEqual(it.logged.filter((text) => text.includes("ended")), []);
   });
 
-  await t.step("globals of the runtime and their classes; those of the app are its own", async () => {
-    assert.equal(await it.act("a:patch"), 1);
-    assert.deepEqual(await it.act("a:sound"), ["function", [1], "http://a/b", "b", "object", "http://a/b"]);
-    assert.equal(await it.act("a:patch"), 2);
-  });
+  await t.step(
+    "globals of the runtime and their classes are restored; those of the app are kept",
+    async () => {
+      assert.equal(await it.act("a:patch"), 1);
+      assert.deepEqual(await it.act("a:sound"), ["function", [1], "http://a/b", "b", "object", "http://a/b"]);
+      assert.equal(await it.act("a:patch"), 2);
+    },
+  );
 
   for (
     const [role, run] of [

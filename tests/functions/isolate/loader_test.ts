@@ -52,7 +52,7 @@ Deno.test("modules are the TypeScript and JavaScript files below the folder", as
   ]);
 });
 
-Deno.test("what is exported beside functions is left alone", async () => {
+Deno.test("exports that are not functions are unchanged", async () => {
   const paths = await load({
     "a.ts": `
       import { createApi, untypedQuery } from "syncline/server";

@@ -26,7 +26,7 @@ Deno.test("console values are shown as a console shows them", () => {
   assert.deepEqual(lines.take(), ["[DEBUG] got { a: [ 1, 2 ] } null 3"]);
 });
 
-Deno.test("a flood costs a count, which the last line shows", () => {
+Deno.test("a flood of lines is only counted, and the last line shows the count", () => {
   const lines = new LogLines();
   let formatted = 0;
   const value = { [Symbol.for("Deno.customInspect")]: () => `formatted ${++formatted} times` };
@@ -37,7 +37,7 @@ Deno.test("a flood costs a count, which the last line shows", () => {
   assert.equal(formatted, functionLimits.logLinesMax);
 });
 
-Deno.test("long lines are cut, and values that fight back do no harm", () => {
+Deno.test("long lines are truncated, and hostile values do no harm", () => {
   const lines = new LogLines();
   lines.add("INFO", "x".repeat(100_000));
   lines.add("INFO", "trap", {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { call, Workspace } from "./support.ts";
 
-Deno.test("[FA11] a failure that is not awaited belongs to its own call, on every path", async () => {
+Deno.test("[FA11] an unhandled rejection belongs to its own call, on every path", async () => {
   await using workspace = new Workspace({
     "schema.ts": `
       import { defineSchema, defineTable } from "syncline/server";

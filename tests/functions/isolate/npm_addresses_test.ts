@@ -17,7 +17,7 @@ const app = {
   `,
 };
 
-Deno.test("the packages of the service are closed to app code under every spelling of their addresses", async () => {
+Deno.test("the server's packages are closed to app code under every spelling of their addresses", async () => {
   await using workspace = new Workspace(app);
   await using writer = await workspace.start("writer");
   const found: string[] = [];
@@ -43,7 +43,7 @@ Deno.test("the packages of the service are closed to app code under every spelli
   assert.equal(typeof (await writer.mutate("a:get", { address: "zod" })).value, "number");
 });
 
-Deno.test("an isolate that a call left unable to load anything new ends when it has nothing to do", async () => {
+Deno.test("an isolate that a call left unable to load modules ends when it is idle", async () => {
   await using workspace = new Workspace(app);
   await using writer = await workspace.start("writer");
   const data = { address: "data:text/javascript,export const one = 1" };

@@ -72,7 +72,7 @@ const app = {
   `,
 };
 
-Deno.test("patched prototypes change nothing for us and catch no handle", async () => {
+Deno.test("patched prototypes do not affect the server's code and catch no handle", async () => {
   await using workspace = new Workspace(app);
   await using writer = await workspace.start("writer");
   await using reader = await workspace.start("reader");

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { parseProgress, ProgressFile } from "../../../mod/functions/wire/progress_file.ts";
 
-Deno.test("the file names the call that has begun, and none when idle", () => {
+Deno.test("the file names the running call, and none when idle", () => {
   const path = Deno.makeTempFileSync();
   try {
     using progress = new ProgressFile(path);

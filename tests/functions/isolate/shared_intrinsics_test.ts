@@ -109,7 +109,7 @@ function run(isolate: TestIsolate, role: IsolateRole, name: string, args = {}): 
   });
 }
 
-Deno.test("a call that patches what is shared costs at most itself", async (t) => {
+Deno.test("a call that patches shared objects fails at most itself", async (t) => {
   await using server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, () => new Response("x"));
   const env = { PORT: `${server.addr.port}` };
   await using workspace = new Workspace(app);
@@ -137,7 +137,7 @@ Deno.test("a call that patches what is shared costs at most itself", async (t) =
   }
 });
 
-Deno.test("what can be undone no more ends the isolate, which names the call", async () => {
+Deno.test("a patch that cannot be undone ends the isolate, which names the call", async () => {
   await using workspace = new Workspace({
     "a.js": `
       import { untypedQuery } from "syncline/server";
@@ -155,7 +155,7 @@ const load = (code: string) => ({
     `import { untypedQuery } from "syncline/server"; ${code}; export const ask = untypedQuery(() => [typeof [].lastOf, [1, 2].map === wrapped, [][0] ?? null]);`,
 });
 
-Deno.test("packages may add methods while they load, replace those there are in vain, and have heirs", async () => {
+Deno.test("packages may add methods while they load, cannot replace existing ones, and can be subclassed", async () => {
   await using workspace = new Workspace(load(`
     Array.prototype.lastOf = function () { return this[this.length - 1]; };
     Object.defineProperty(Array.prototype, Symbol("own"), { value: 1 });
@@ -183,7 +183,7 @@ for (
       /^The prototype of Array\.prototype cannot be changed/,
   })
 ) {
-  Deno.test(`an app is broken that says ${code} while it loads`, async () => {
+  Deno.test(`an app that throws ${code} while it loads is reported as broken`, async () => {
     await using workspace = new Workspace(load(`const wrapped = null; ${code}`));
     await using writer = await workspace.start("writer");
     assert.ok(writer.booted?.type === "Broken", JSON.stringify(writer.booted));

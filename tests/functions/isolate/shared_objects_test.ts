@@ -101,7 +101,7 @@ async function signUp(isolate: TestIsolate, email: string): Promise<unknown> {
 }
 
 for (const when of ["in a call", "while it is loaded"]) {
-  Deno.test(`what app code patches ${when} sees nothing of what the service validates, reads and writes`, async () => {
+  Deno.test(`patches of app code ${when} do not see what the server validates, reads and writes`, async () => {
     await using workspace = new Workspace(
       when === "in a call"
         ? APP
@@ -187,7 +187,7 @@ const WALKER = `
 `;
 
 for (const role of ["writer", "reader", "runner"] as const) {
-  Deno.test(`nothing that app code in a ${role} gets from the service can be changed for those who come after`, async () => {
+  Deno.test(`objects that app code in a ${role} gets from the server cannot be changed for later calls`, async () => {
     await using workspace = new Workspace({
       ...APP,
       "_walk.js": WALKER,

@@ -178,7 +178,7 @@ for (const [way, app] of Object.entries(ways)) {
   });
 }
 
-Deno.test("what static imports give has no other way to a thread or to other code's resources", async () => {
+Deno.test("static imports give no other access to threads or to other code's resources", async () => {
   const tried = `[
     () => createRequire(import.meta.url)("node:worker_threads"),
     () => process.getBuiltinModule("node:worker_threads").Worker,

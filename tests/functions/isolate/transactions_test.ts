@@ -153,7 +153,7 @@ Deno.test("the writer runs batches in order, in groups, each call once", async (
     assert.deepEqual(again, shown);
   });
 
-  await t.step("duplicates inside one batch run once; other identities run their own", async () => {
+  await t.step("duplicates within one batch run once; other identities run separately", async () => {
     const { answers } = await writer.batch([
       mutation("add", { name: "d" }, 3),
       mutation("add", { name: "d" }, 3),
@@ -168,7 +168,7 @@ Deno.test("the writer runs batches in order, in groups, each call once", async (
     ]);
   });
 
-  await t.step("a long batch commits in several groups, whose positions follow one another", async () => {
+  await t.step("a long batch commits in several groups with consecutive positions", async () => {
     const calls = Array.from(
       { length: 12 },
       () => mutation("spin", { ms: isolateLimits.batchSliceMs }),
@@ -195,7 +195,7 @@ Deno.test("the writer runs batches in order, in groups, each call once", async (
     assert.ok(groups.length >= 2, `${groups.length} groups`);
   });
 
-  await t.step("a nested mutation that throws takes back its own writes only", async () => {
+  await t.step("a nested mutation that throws rolls back only its own writes", async () => {
     const caught = await writer.mutate("counters:nested", { name: "n1", fail: true, catchIt: true });
     assert.deepEqual(caught.value, ["no", "Not today"]);
     assert.deepEqual([await valueOf("n1"), await valueOf("n1-outer")], [null, 1]);
@@ -213,13 +213,16 @@ Deno.test("the writer runs batches in order, in groups, each call once", async (
     );
   });
 
-  await t.step("nested mutations at once take turns, so that one's undoing spares the others", async () => {
-    const { value } = await writer.mutate("counters:bothAtOnce");
-    assert.deepEqual(value, ["rejected", 1, "fulfilled", 1]);
-    assert.deepEqual([await valueOf("both"), await valueOf("own")], [1, 1]);
-  });
+  await t.step(
+    "concurrent nested mutations run in turn, so that a rollback of one spares the others",
+    async () => {
+      const { value } = await writer.mutate("counters:bothAtOnce");
+      assert.deepEqual(value, ["rejected", 1, "fulfilled", 1]);
+      assert.deepEqual([await valueOf("both"), await valueOf("own")], [1, 1]);
+    },
+  );
 
-  await t.step("a nested mutation that nobody awaits still ends inside its call", async () => {
+  await t.step("a nested mutation that nobody awaits still ends within its call", async () => {
     await writer.mutate("counters:forgetful", { name: "forgotten" });
     assert.equal(await valueOf("forgotten"), 1);
   });
@@ -250,7 +253,7 @@ Deno.test("the writer runs batches in order, in groups, each call once", async (
     },
   );
 
-  await t.step("a nested handler that waits for ever fails the call and leaves nothing behind", async () => {
+  await t.step("a nested handler that never resolves fails the call and leaves nothing behind", async () => {
     assert.match(errorOf(await writer.mutate("counters:stuckInside")).message, /never happens/);
     assert.equal(await valueOf("stuck"), null);
   });
@@ -276,7 +279,7 @@ Deno.test("a reader answers a wave from one snapshot", async (t) => {
   await using reader = await workspace.start("reader");
   await writer.mutate("counters:add", { name: "a" });
 
-  await t.step("commits after pinning are not seen", async () => {
+  await t.step("commits after pinning are not visible", async () => {
     await reader.send({ type: "RunQueryBatch", wave: 1, queries: [call("counters:value", { name: "a" })] });
     const pinned = (await reader.next()).message;
     assert.deepEqual(pinned, { type: "Pinned", wave: 1, ts: 1 });

@@ -103,7 +103,7 @@ function received(database: WriterDatabase, events: string[]): WriterDatabase {
   });
 }
 
-Deno.test("that a batch is about to end is said before its commit, its answers leave before the database is tended", async () => {
+Deno.test("the end of a batch is announced before its commit, and its responses are sent before database maintenance", async () => {
   using parts = emptyDatabase();
   // The first mutation is slow enough to end a group by itself on a busy machine.
   await runBatch({ ...parts, sender: new KeptFrames() }, {
@@ -129,7 +129,7 @@ Deno.test("that a batch is about to end is said before its commit, its answers l
   }
 });
 
-Deno.test("the wait for the next batch is over with it, and begins when a lone call has been answered", async () => {
+Deno.test("the wait for the next batch ends with it, and starts when a lone call has been answered", async () => {
   using parts = emptyDatabase();
   const events: string[] = [];
   const untilNext = { waitStarted: () => events.push("wait"), waitEnded: () => events.push("over") };
@@ -140,7 +140,7 @@ Deno.test("the wait for the next batch is over with it, and begins when a lone c
   assert.deepEqual(events, ["over", "Committing", "Group"]);
 });
 
-Deno.test("a batch has ended when its answers have left, not before", async () => {
+Deno.test("a batch ends when its responses have been sent", async () => {
   using parts = emptyDatabase();
   const left = Promise.withResolvers<void>();
   class Slow extends KeptFrames {
@@ -198,7 +198,7 @@ for (const method of ["commitGroup", "openGroup", "saveRecord"] as const) {
   });
 }
 
-Deno.test("[RP8] where copying the log makes room the calls run once more, and the journal and its generation stay", async () => {
+Deno.test("[RP8] if copying the log makes room, the calls run once more, and the journal and its generation stay", async () => {
   using opened = emptyDatabase({ pendingBytesMax: 2 ** 30 });
   const { database } = opened;
   const sender = new KeptFrames();
@@ -227,7 +227,7 @@ Deno.test("[RP8] where copying the log makes room the calls run once more, and t
   assert.deepEqual([database.ts, database.history?.generation], [6, generation]);
 });
 
-Deno.test("[RP8] calls for which a journal left no room on the disk run once more when it was dropped, and are answered once", async () => {
+Deno.test("[RP8] calls for which a journal left no disk space run once more when it was dropped, and are answered once", async () => {
   const dir = Deno.makeTempDirSync();
   using opened = new DisposableStack();
   opened.defer(() => Deno.removeSync(dir, { recursive: true }));
@@ -271,7 +271,7 @@ Deno.test("[RP8] calls for which a journal left no room on the disk run once mor
   assert.equal(database.history?.reason, "overflow");
 });
 
-Deno.test("[PG1] a group whose row was appended and that cannot be committed is answered by nobody, and ends the isolate", async () => {
+Deno.test("[PG1] a group whose row was appended but cannot be committed is not answered, and ends the isolate", async () => {
   using opened = emptyDatabase();
   const row = { seq: 1, tsBefore: 0, ts: 1, at: 1, sum: "sum", body: "" };
   const sender = new KeptFrames();
@@ -296,7 +296,7 @@ Deno.test("[PG1] a group whose row was appended and that cannot be committed is 
   assert.deepEqual(sender.groups, [], "nothing is reported without an effect");
 });
 
-Deno.test("[PG26] a group that only ran and wrote nothing is answered when this server is sure to lead, recorded answers at once", async () => {
+Deno.test("[PG26] a group without writes is answered when this server is sure to lead, recorded responses immediately", async () => {
   using opened = emptyDatabase();
   const sender = new KeptFrames();
   const nothing = functionSpec(mutation({ handler: () => Promise.resolve("read") })) ?? assert.fail();

@@ -7,7 +7,7 @@ Deno.test("a name below a folder is relative to it, also below the root", () => 
   assert.equal(nameBelow("/app", "/app/functions/notes.ts"), "functions/notes.ts");
 });
 
-Deno.test("a folder contains itself and what is below it, not what begins with its name", () => {
+Deno.test("a folder contains itself and its descendants, not siblings with the same prefix", () => {
   for (
     const [folder, path, is] of [
       ["/app", "/app", true],

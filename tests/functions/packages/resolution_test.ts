@@ -323,7 +323,7 @@ Deno.test("packages may be links within the project, as pnpm and workspaces make
   );
 });
 
-Deno.test("an app imports packages that it declares, and no others that are installed", async () => {
+Deno.test("an app can import only the packages that it declares", async () => {
   await using workspace = new Workspace({ "a.ts": `import "p";\nimport "@q/q/sub.js";` });
   workspace.install({
     "p/index.js": `require("dep");`,
@@ -396,7 +396,7 @@ Deno.test("no folder that holds the data is readable, however it is linked", asy
   assert.deepEqual(inside.filter((root) => root.startsWith(`${dir}/app/node_modules`)), []);
 });
 
-Deno.test("packages that come or change are seen by the next version", async () => {
+Deno.test("added and changed packages are seen by the next version", async () => {
   await using workspace = new Workspace({
     "a.ts": `import "p"; try { require("q"); } catch { /* optional */ }`,
   });
@@ -423,7 +423,7 @@ Deno.test("a bundle depends on the code only, not on where it is", async () => {
   assert.equal(versions[0], versions[1]);
 });
 
-Deno.test("own files are imported by their full names, from the functions folder only", async () => {
+Deno.test("the app's files are imported by their full names, only from the functions folder", async () => {
   const faults: readonly (readonly [imports: string, message: RegExp])[] = [
     [`import "./b";`, /^a\.ts:1:8: cannot find the file "\.\/b": name it with its extension \(b\.ts\)$/],
     [

@@ -98,7 +98,7 @@ Deno.test("VE7 a version is one file with the modules of the functions folder an
   assert.doesNotMatch(bundle.slice(0, bundle.indexOf("base64,")), /SECRET|unused|\/tmp\//);
 });
 
-Deno.test("VE8 a link that leads out of the functions folder is refused by its name, one that no module imports is not seen", async () => {
+Deno.test("VE8 a link that leads out of the functions folder is refused by its name, one that no module imports is ignored", async () => {
   await using project = new Project({ "functions/a.ts": "export {};" });
   const made = await project.make();
   Deno.writeTextFileSync(`${project.dataDir}/secret.json`, `{"key":"secret"}`);
@@ -117,7 +117,7 @@ Deno.test("VE8 a link that leads out of the functions folder is refused by its n
   }
 });
 
-Deno.test("VE9 files of a version are its own", async () => {
+Deno.test("VE9 each version has its own copies of files", async () => {
   await using project = new Project({ "functions/a.ts": "console.log('one');" });
   const store = await project.open();
   const first = await store.make(project);
@@ -168,7 +168,7 @@ Deno.test("VE11 ten versions are kept, and those in use", async () => {
   await assert.rejects(store.hold(first), /is no longer in the data folder/);
 });
 
-Deno.test("VE11 DP9 what a start serves is kept, however many others were served since", async () => {
+Deno.test("VE11 DP9 the version served at the start is kept, however many others are served later", async () => {
   await using project = new Project({ "functions/a.ts": "console.log('deployed');" });
   const store = await project.open();
   const deployed = await store.make(project);
@@ -183,7 +183,7 @@ Deno.test("VE11 DP9 what a start serves is kept, however many others were served
   assert.equal((await store.get(deployed.hash)).hash, deployed.hash);
 });
 
-Deno.test("VE12 several that make the same version at once get the same one", async () => {
+Deno.test("VE12 several concurrent builds of a version get the same one", async () => {
   await using project = new Project({ "functions/a.ts": "console.log('one');" });
   const versions = await Promise.all(Array.from({ length: 8 }, () => project.make()));
   assert.equal(new Set(versions.map(({ hash }) => hash)).size, 1);
@@ -204,7 +204,7 @@ const killedWriter = (dataDir: string, functionsDir: string) => `
   await store.make({ functionsDir: ${JSON.stringify(functionsDir)} });
 `;
 
-Deno.test("VE13 a process killed while it writes a version leaves nothing that counts, and what it left is removed", async () => {
+Deno.test("VE13 a process killed while it writes a version leaves no valid version, and its remains are removed", async () => {
   await using project = new Project({ "functions/a.ts": "console.log('one');" });
   const script = `${project.dir}/make.ts`;
   await Deno.writeTextFile(script, killedWriter(project.dataDir, project.functionsDir));
@@ -256,7 +256,7 @@ Deno.test("VE15 paths may have commas, spaces, percent signs and letters of any 
   assert.ok(stack.includes(`app:///${name}`), stack);
 });
 
-Deno.test("VE16 without room on the disk nothing is left of a new version, and the one before it can still be made and loaded", async () => {
+Deno.test("VE16 without disk space nothing remains of a new version, and the previous one can still be built and loaded", async () => {
   await using project = new Project({ "functions/a.ts": "console.log('one');" });
   const store = await project.open();
   const made = await store.make(project);

@@ -30,7 +30,7 @@ export const elsewhere: readonly Elsewhere[] = [
     rule: "",
     name: "a runner that answers for an action of another",
     test: "tests/functions/host/runner_pool_test.ts",
-    named: "a runner answers and calls for actions of its own alone",
+    named: "a runner can answer and call only for its own actions",
     before: "forged answers",
   },
   {
@@ -107,7 +107,7 @@ export const elsewhere: readonly Elsewhere[] = [
     rule: "HC11",
     name: "paginationOpts as other clients send it",
     test: "tests/functions/api/pagination_test.ts",
-    named: "HC11 paginationOpts leaves out what other clients send beside it",
+    named: "HC11 paginationOpts ignores options of other clients",
     before: "refused",
   },
   {
@@ -128,7 +128,7 @@ export const elsewhere: readonly Elsewhere[] = [
     rule: "AE8",
     name: "a sign-out with a token that has just expired",
     test: "tests/auth/refresh_test.ts",
-    named: "AE8 an access token that has expired says whose session is to end",
+    named: "AE8 an expired access token identifies the session to end",
     before: "the session lived on for 30 days",
   },
   {

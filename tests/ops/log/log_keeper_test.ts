@@ -153,7 +153,7 @@ Deno.test("[EL13] if no log can be created, runs are counted and the reason is l
     assert.match(reported.state?.trouble ?? "", /cannot create a new one/);
   }));
 
-Deno.test("[EL13] a log that cannot be opened at present is kept and used later", async () => {
+Deno.test("[EL13] a log that cannot be opened at the moment is kept and used later", async () => {
   const faults: Readonly<Record<string, (path: string) => () => void>> = {
     // SQLite's error is the one for too many open files.
     "unable to open": (path) => {

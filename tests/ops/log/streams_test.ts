@@ -81,7 +81,7 @@ Deno.test("[LS6] runs that arrive during the backlog query follow it, once", asy
   assert.deepEqual([await reader.run(), await reader.run()].map(({ id }) => id), [6, 7]);
 });
 
-Deno.test("[LS8] a slow reader blocks no one: it skips runs that do not fit and gets their number", async () => {
+Deno.test("[LS8] a slow reader delays no one: it skips runs that do not fit and gets their number", async () => {
   const { log, streams, open } = setUp();
   using _ = streams;
   await using quick = await open();

@@ -77,7 +77,7 @@ class CountingTarget implements ReplicaTarget {
   }
 }
 
-Deno.test("[RP2] a commit in each second of an hour costs a put, a look and a removal for each, few objects, and nothing while there is none", async () => {
+Deno.test("[RP2] a commit in each second of an hour costs one put, one list and one removal each, few objects, and idle time costs nothing", async () => {
   await using folder = new TempFolder();
   await folder.write({ snapshot: "a snapshot" });
   const target = new CountingTarget();

@@ -83,7 +83,7 @@ Deno.test("[PT1] [PT2] [PT6] restore --from lists a replica, reports its plan, a
   assert.deepEqual(sorted(documentsIn(join(data, "data.db"))), sorted(rig.models[last]));
 });
 
-Deno.test("[RP16] replica verify reads all that lies there: older snapshots and what leads from one to the next, too", async () => {
+Deno.test("[RP16] replica verify reads all objects: older snapshots and the segments between them, too", async () => {
   await using rig = await Rig.start({ seed: 43, merges: [] });
   await rig.ship();
   for (let snapshot = 0; snapshot < 2; snapshot++) {

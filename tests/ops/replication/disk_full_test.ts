@@ -157,7 +157,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: `[RP7] a target whose disk is full costs no commit, and has all of them when there is room${leftOut}`,
+  name: `[RP7] a target with a full disk delays no commit, and gets all of them when there is room${leftOut}`,
   ignore: missing !== null,
   fn: async () => {
     await using folder = new TempFolder();

@@ -118,7 +118,7 @@ async function blobs(dataDir: string): Promise<string[]> {
   return paths;
 }
 
-Deno.test("[RP10] [PT2] [PT5] [RP11] a drill: schemas, files, schedules, users and a restart, and back to 50 of its commits", async () => {
+Deno.test("[RP10] [PT2] [PT5] [RP11] a drill: schemas, files, schedules, users and a restart, and a restore of 50 of its commits", async () => {
   await using folder = new TempFolder();
   let beats = 0;
   await using watcher = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, () => {

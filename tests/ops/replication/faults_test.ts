@@ -48,7 +48,7 @@ const kinds: readonly ((turn: () => number) => Faults)[] = [
 ];
 
 for (const seed of [1, 2, 3]) {
-  Deno.test(`[RP7] [RP16] a target that fails in one way after the other has everything in the end (seed ${seed})`, async () => {
+  Deno.test(`[RP7] [RP16] a target with one kind of failure after another finally has everything (seed ${seed})`, async () => {
     const faults: Faults = {};
     let turns = seed;
     const turn = () => ++turns;
@@ -100,7 +100,7 @@ for (const seed of [1, 2, 3]) {
   });
 }
 
-Deno.test("[RP16] a sound replica is verified; for one that lost an object the newest restorable point is reported", async () => {
+Deno.test("[RP16] an intact replica is verified; for one that lost an object the newest restorable point is reported", async () => {
   await using rig = await Rig.start({ seed: 4, merges: [] });
   await rig.ship();
   const reached: number[] = [];
@@ -186,7 +186,7 @@ for (
   });
 }
 
-Deno.test("[RP16] [PT2] what is merged while it is read is found in what it has become: by restores, and by who verifies", async () => {
+Deno.test("[RP16] [PT2] segments merged while they are read are found in the merged one: by restores and by verify", async () => {
   const rule = { spanMs: 1e12, pieces: 1e9, bytes: 1e9 };
   await using rig = await Rig.start({ seed: 53, merges: [rule] });
   await rig.ship();
@@ -240,7 +240,7 @@ Deno.test("[RP16] [PT2] what is merged while it is read is found in what it has 
   assert.equal(report.rows, rows);
 });
 
-Deno.test("[RP5] [RP16] what becomes too old while it is verified is no damage, and what is lost among newer is", async () => {
+Deno.test("[RP5] [RP16] objects that expire during a verification are not damage, and lost newer ones are", async () => {
   await using rig = await Rig.start({ seed: 61, merges: [], snapshotEveryMs: 3_600_000 });
   await rig.ship();
   for (let hour = 0; hour < 3; hour++) {
@@ -277,7 +277,7 @@ Deno.test("[RP5] [RP16] what becomes too old while it is verified is no damage, 
   assert.match(faults.join("\n"), new RegExp(`The snapshot of ts ${lost.ts} .* is missing`));
 });
 
-Deno.test("[RP14] a copy of the database files beside the journal has a whole state, and the replica loses nothing", async () => {
+Deno.test("[RP14] a copy of the database files beside the journal has a consistent state, and the replica loses nothing", async () => {
   await using rig = await Rig.start({ seed: 8 });
   await rig.ship();
   const path = join(rig.dataDir, "data.db");
@@ -313,7 +313,7 @@ Deno.test("[RP14] a copy of the database files beside the journal has a whole st
   }
 });
 
-Deno.test("[RP8] on a disk that the journal fills commits continue: it is dropped, a generation begins, and that is reported at once", async () => {
+Deno.test("[RP8] on a disk filled by the journal commits continue: it is dropped, a generation begins, and that is reported immediately", async () => {
   const faults: Faults = {};
   await using rig = await Rig.start({
     seed: 31,
@@ -420,7 +420,7 @@ Deno.test("[RP11] the heartbeat address is requested at most once a minute, and 
   assert.equal(asked, 11);
 });
 
-Deno.test("[RP9] [PT2] [PT3] a clock that jumps loses no commit: each can be restored, and a time means the newest that is not later", async () => {
+Deno.test("[RP9] [PT2] [PT3] a clock that jumps loses no commit: each can be restored, and a time selects the newest commit that is not later", async () => {
   const MINUTE = 60_000;
   await using rig = await Rig.start({
     seed: 21,

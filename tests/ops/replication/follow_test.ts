@@ -71,7 +71,7 @@ Deno.test("[RP17] [RP20] a follower has the model's state after every step, thro
   assert.equal(snapshots, 3);
 });
 
-Deno.test("[RP20] a follower in the middle of merged rows continues there; one behind all kept rows starts from a snapshot", async () => {
+Deno.test("[RP20] a follower within merged rows continues there; one behind all kept rows starts from a snapshot", async () => {
   const merges = [{ spanMs: 1e12, pieces: 6, bytes: 1e9 }];
   await using rig = await Rig.start({ seed: 3, merges, keepMs: 10_000 });
   const [fresh, stale] = [await copyOf(rig), await copyOf(rig)];
@@ -104,7 +104,7 @@ Deno.test("[RP20] a follower in the middle of merged rows continues there; one b
   same(stale, rig, rig.db.ts);
 });
 
-Deno.test("[RP20] a newer state is prepared beside the one in use, and replaces it after any interruption", async () => {
+Deno.test("[RP20] a newer state is prepared beside the active one, and replaces it after any interruption", async () => {
   await using rig = await Rig.start({ seed: 5 });
   rig.group();
   await rig.ship();
@@ -189,7 +189,7 @@ Deno.test("[RP20] a follower whose database lacks the documents of a change star
   same(copy, rig, rig.db.ts);
 });
 
-Deno.test("[RP20] what a late listing lacks is waited for, and is no gap", async () => {
+Deno.test("[RP20] objects missing in a delayed listing are waited for, and are not a gap", async () => {
   await using rig = await Rig.start({ seed: 11 });
   rig.group();
   await rig.ship();
@@ -222,7 +222,7 @@ Deno.test("[RP20] what a late listing lacks is waited for, and is no gap", async
   assert.equal(items.at(-1)?.ts, rig.db.ts);
 });
 
-Deno.test("[RP21] promoted, a database has commits of its own in a generation beside the other", async () => {
+Deno.test("[RP21] a promoted database has its own commits in a separate generation", async () => {
   await using rig = await Rig.start({ seed: 13 });
   rig.group();
   await rig.ship();

@@ -63,7 +63,7 @@ Deno.test("[RP17] [RP18] [RP19] [RP20] [RP21] [RP22] a server follows another, s
   const asked = async (path: string) =>
     await (await fetch(`${follower.url}${path}`, { headers: { Authorization: `Bearer ${bearer}` } })).json();
 
-  await t.step("queries and subscriptions show the commits with their ts, in their order", async () => {
+  await t.step("queries and subscriptions show the commits with their ts, in order", async () => {
     assert.deepEqual(await notes(follower), ["one"]);
     await using socket = await follower.socket();
     socket.send({
@@ -87,7 +87,7 @@ Deno.test("[RP17] [RP18] [RP19] [RP20] [RP21] [RP22] a server follows another, s
     assert.ok(seen().includes((await asked("/api/health")).ts));
   });
 
-  await t.step("sessions of the other server are known, and their end ends them here", async () => {
+  await t.step("sessions of the other server are accepted, and revoking them ends them here", async () => {
     const token = user.body.accessToken as string;
     await using socket = await follower.socket(token);
     await socket.identityVersion(1);
@@ -195,7 +195,7 @@ Deno.test("[RP17] [RP18] [RP19] [RP20] [RP21] [RP22] a server follows another, s
   );
 
   await t.step(
-    "a folder of data is never taken for something else, and promoted it has commits of its own",
+    "a data folder is never mistaken for another kind, and has its own commits after promotion",
     async () => {
       const elsewhere = join(folder.path, "elsewhere");
       await follower.restart(async () => {

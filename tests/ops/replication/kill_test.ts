@@ -314,7 +314,7 @@ function tellAll(kills: readonly Kill[]): void {
   );
 }
 
-Deno.test("[RP6] killed at random moments under load, what is shipped is whole, and nothing is missing once it is back", async () => {
+Deno.test("[RP6] killed at random moments under load, shipped segments are intact, and all are complete after the restart", async () => {
   await using controls = new AsyncDisposableStack();
   const control = controls.use(await MachineControl.start());
   const kills: Kill[] = [];

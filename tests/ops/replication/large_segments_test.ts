@@ -47,7 +47,7 @@ async function restored(rig: Rig, { target, toTs }: { target: ReplicaTarget; toT
   return sorted(documentsIn(join(dataDir, "data.db")));
 }
 
-Deno.test("[PT2] [RP16] a large segment is restored some bytes at a time, resumes after an interruption, and nothing behind damage is applied", async () => {
+Deno.test("[PT2] [RP16] a large segment is restored in pieces, resumes after an interruption, and nothing after damage is applied", async () => {
   await using rig = await rigWithLargeSegment();
   await using target = await rig.target();
   const [{ segments: [segment] } = assert.fail(), ...others] = await listGenerations(target);

@@ -41,7 +41,7 @@ export default defineSchema({ notes: defineTable({ n: z.number() }) });
 `,
 };
 
-Deno.test("[RP2] [RP6] [RP7] the process that ships is killed repeatedly: commits continue, and are all shipped in their generation", async () => {
+Deno.test("[RP2] [RP6] [RP7] the shipping process is killed repeatedly: commits continue, and are all shipped in their generation", async () => {
   await using folder = new TempFolder();
   const replica = folder.at("replica");
   await using server = await startTestServer({
@@ -77,7 +77,7 @@ Deno.test("[RP2] [RP6] [RP7] the process that ships is killed repeatedly: commit
   assert.deepEqual(notes.sort((a, b) => a - b), Array.from({ length: n }, (_, at) => at));
 });
 
-Deno.test("[PT4] the process that rebuilds a point is killed, or ended by who asked: nothing has changed, and it can be asked again", async () => {
+Deno.test("[PT4] the process that rebuilds a point is killed or canceled: nothing has changed, and the rebuild can be repeated", async () => {
   await using service = new FakeBucket();
   const place = { kind: "bucket", bucket: service.location("replica/") } as const;
   await using rig = await Rig.start({ seed: 47, place, merges: [] });

@@ -7,7 +7,7 @@ import { probeFile } from "../../../mod/ops/replication/names.ts";
 import { replicationLimits } from "../../../mod/ops/limits.ts";
 import { Rig, sorted } from "./rig.ts";
 
-Deno.test("[RP5] what is too old goes, and every point of the time to keep can still be restored", async () => {
+Deno.test("[RP5] expired objects are removed, and every point within the retention can still be restored", async () => {
   const keepMs = 60_000;
   await using rig = await Rig.start({ seed: 13, keepMs, snapshotEveryMs: 20_000 });
   await rig.ship();
@@ -34,7 +34,7 @@ Deno.test("[RP5] what is too old goes, and every point of the time to keep can s
   await assert.rejects(rig.restore({ toTs: 1 }), ReplicaError);
 });
 
-Deno.test("[RP5] what a try has left goes with what is too old", async () => {
+Deno.test("[RP5] remains of a failed attempt are removed with the expired objects", async () => {
   await using rig = await Rig.start({ seed: 14 });
   await using target = await rig.target();
   const old = probeFile(rig.now - 2 * replicationLimits.probeKeptMs, "old");
@@ -45,7 +45,7 @@ Deno.test("[RP5] what a try has left goes with what is too old", async () => {
   assert.equal(await target.read(old), null);
 });
 
-Deno.test("[RP5] a clock that goes years ahead makes nothing old at once, and one that was wrong at the start removes one step in a turn", async () => {
+Deno.test("[RP5] a clock that jumps years ahead expires nothing immediately, and one that was wrong at the start removes one step at a time", async () => {
   const DAY = 86_400_000;
   await using rig = await Rig.start({ seed: 15, keepMs: 3 * DAY, snapshotEveryMs: DAY });
   await rig.ship();
@@ -164,7 +164,7 @@ Deno.test("[PT1] a replica's generations and ranges are printed as a table and a
   assert.match(listText([], { location: "nowhere", json: false }), /is still empty/);
 });
 
-Deno.test("[RP5] remaining pieces of a merged segment do not come before it, with a snapshot at any row", () => {
+Deno.test("[RP5] remaining pieces of a merged segment do not precede it, with a snapshot at any row", () => {
   const file = { name: "", size: 1 };
   const segment = (fromSeq: number, toSeq: number, level: number): Segment => ({
     ...{ kind: "segment", generation: "g", level, file },

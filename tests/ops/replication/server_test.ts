@@ -29,7 +29,7 @@ async function add(server: TestServer, text: string): Promise<number> {
 const notes = async (server: TestServer) =>
   (await server.post("/api/query", { path: "notes:list", args: {} })).body.value as string[];
 
-Deno.test("[RP11] a server without replication says so, and has no points to go back to", async () => {
+Deno.test("[RP11] a server without replication reports that, and has no restore points", async () => {
   await using server = await startTestServer({ functions });
   const bearer = await bearerOf(server);
   const headers = { Authorization: `Bearer ${bearer}` };

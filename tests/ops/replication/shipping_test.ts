@@ -53,7 +53,7 @@ Deno.test("RP1 RP2 RP4 PT2 PT3 every ts and every time can be restored, document
   }
 });
 
-Deno.test("RP9 a restored database continues in a new generation beside the old one, which stays restorable", async () => {
+Deno.test("RP9 a restored database continues in a new generation beside the old one, which can still be restored", async () => {
   await using rig = await Rig.start({ seed: 5 });
   await rig.ship();
   for (let step = 0; step < 20; step++) rig.group();
@@ -112,7 +112,7 @@ Deno.test("RP9 a database that is older than its replica, or was changed without
   assert.match(rig.shipper.status.errors.at(-1)?.message ?? "", /new generation/);
 });
 
-Deno.test("RP15 of two servers at one target the one that came first stops, says so, and damages nothing", async () => {
+Deno.test("RP15 of two servers with one target the first one stops with a message, and damages nothing", async () => {
   await using rig = await Rig.start({ seed: 3 });
   await rig.ship();
   for (let step = 0; step < 4; step++) rig.group();
@@ -141,7 +141,7 @@ Deno.test("RP15 of two servers at one target the one that came first stops, says
   assert.deepEqual(sorted(restored.model), sorted(models.at(-1)));
 });
 
-Deno.test("PT6 a point that is not there is refused with the ranges, and so is a place of something else", async () => {
+Deno.test("PT6 a missing point is refused with the available ranges, and so is a URL of something else", async () => {
   await using rig = await Rig.start({ seed: 2 });
   await rig.ship();
   for (let step = 0; step < 5; step++) rig.group();
@@ -166,7 +166,7 @@ Deno.test("PT6 a point that is not there is refused with the ranges, and so is a
   await assert.rejects(rig.restore({}), asked(/no replica/));
 });
 
-Deno.test("RP16 bytes that were flipped, cut off or lost are noticed wherever they are, and never applied", async () => {
+Deno.test("RP16 flipped, truncated or lost bytes are detected at any position, and never applied", async () => {
   await using rig = await Rig.start({ seed: 11, merges });
   await rig.ship();
   for (let step = 0; step < 30; step++) {
@@ -213,7 +213,7 @@ Deno.test("RP16 bytes that were flipped, cut off or lost are noticed wherever th
   assert.deepEqual(sorted(model), sorted(rig.models[Number(reached)]));
 });
 
-Deno.test("RP16 a segment in the place of another, or whose rows repeat, lack or are in another order, is never applied, however well it is packed", async () => {
+Deno.test("RP16 a misplaced segment, or one with repeated, missing or reordered rows, is never applied, even with valid checksums", async () => {
   await using rig = await Rig.start({ seed: 12, merges: [] });
   await rig.ship();
   for (let segment = 0; segment < 4; segment++) {
@@ -279,7 +279,7 @@ async function assertRefused(rig: Rig): Promise<ReplicaError> {
   return assert.fail("it was restored");
 }
 
-Deno.test("RP7 RP8 a target that is away for long costs old commits of the replica, never the server's: a new generation begins", async () => {
+Deno.test("RP7 RP8 a target that is unavailable for long loses old commits of the replica, never the server's: a new generation begins", async () => {
   let away = false;
   await using rig = await Rig.start({
     seed: 6,
@@ -324,7 +324,7 @@ Deno.test("RP7 RP8 a target that is away for long costs old commits of the repli
   assert.deepEqual(sorted(old.model), sorted(rig.models[old.staged.ts]));
 });
 
-Deno.test("RP2 what is committed while a segment is on its way waits for the next interval, however busy the server is", async () => {
+Deno.test("RP2 commits made during an upload wait for the next interval, however busy the server is", async () => {
   let puts = 0;
   let busy = true;
   await using rig = await Rig.start({
@@ -360,7 +360,7 @@ Deno.test("RP2 what is committed while a segment is on its way waits for the nex
   assert.deepEqual(sorted((await rig.restore({})).model), sorted(rig.models.at(-1)));
 });
 
-Deno.test("RP6 shipping begins so much earlier as it took lately, and never more than twice as often", () => {
+Deno.test("RP6 shipping starts earlier by its recent duration, and at most twice as often", () => {
   const lead = new ShippingDelay(1_000);
   assert.equal(lead.waitMs, 500, "how long it takes is not known yet");
   lead.record(120);
@@ -372,7 +372,7 @@ Deno.test("RP6 shipping begins so much earlier as it took lately, and never more
   assert.equal(lead.waitMs, 990);
 });
 
-Deno.test("RP9 what is written without replication is in the next generation's snapshot", async () => {
+Deno.test("RP9 writes made without replication are in the next generation's snapshot", async () => {
   await using rig = await Rig.start({ seed: 9 });
   await rig.ship();
   rig.group();

@@ -143,7 +143,7 @@ Deno.test("[RP1] [RP2] [RP5] [RP9] [RP16] a server that is killed at any step of
   assert.ok(!(await halves()).includes(half));
 });
 
-Deno.test("[RP3] [RP4] a first start that is killed at any step leaves a target that the next one continues with", async () => {
+Deno.test("[RP3] [RP4] a first start killed at any step leaves a target with which the next one continues", async () => {
   const first = [
     "read place",
     "list place",
@@ -202,7 +202,7 @@ class Copies {
   }
 }
 
-Deno.test("[PT2] [PT3] a restore that is killed at any step has changed nothing, and is done by the next one", async () => {
+Deno.test("[PT2] [PT3] a restore killed at any step has changed nothing, and the next one completes", async () => {
   await using rig = await Rig.start({ seed: 29, merges: [] });
   await rig.ship();
   for (let segment = 0; segment < 4; segment++) {
@@ -247,7 +247,7 @@ Deno.test("[PT2] [PT3] a restore that is killed at any step has changed nothing,
   }
 });
 
-Deno.test("[RP17] [RP20] [RP21] [RP22] a follower that is killed at any step shows a whole state, and the next start continues from there", async () => {
+Deno.test("[RP17] [RP20] [RP21] [RP22] a follower killed at any step has a consistent state, and the next start continues from there", async () => {
   await using rig = await Rig.start({ seed: 31, merges: [] });
   const dataDir = await Deno.makeTempDir({ dir: rig.folder, prefix: "follower-" });
   const { signal } = new AbortController();

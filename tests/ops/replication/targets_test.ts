@@ -225,7 +225,7 @@ Deno.test("[RP3] [RP7] requests to a bucket that throttles are retried after gro
   }
 });
 
-Deno.test("[RP3] what breaks off on its way from a bucket is gone on with, and what goes meanwhile is gone", async () => {
+Deno.test("[RP3] an interrupted download from a bucket is resumed, and an object removed meanwhile is missing", async () => {
   await using service = new FakeBucket();
   await using target = bucketTarget(service.location());
   const whole = Uint8Array.from({ length: 1_000 }, (_, at) => at % 251);
@@ -247,7 +247,7 @@ Deno.test("[RP3] what breaks off on its way from a bucket is gone on with, and w
   await assert.rejects(streamed(target, "a"), (error) => error instanceof ObjectGoneError);
 });
 
-Deno.test("[RP5] what was half written and never ended goes from a folder and a bucket when it is old, and what is new stays", async () => {
+Deno.test("[RP5] incomplete uploads are removed from a folder and a bucket once they are old, and new ones stay", async () => {
   await using folder = new TempFolder();
   const place = folder.at("replica");
   await using target = await openTarget({ kind: "folder", path: place }, { make: true });
@@ -298,7 +298,7 @@ Deno.test("[RP5] what was half written and never ended goes from a folder and a 
   assert.deepEqual([...service.uploads.keys()], ["under way", "another's", "of no known age"]);
 });
 
-Deno.test("[RP5] what tries of a folder and a bucket have left there goes when it is old, some at a time", async () => {
+Deno.test("[RP5] remains of attempts in a folder and a bucket are removed once they are old, a few at a time", async () => {
   await using folder = new TempFolder();
   await using service = new FakeBucket();
   const places = [

@@ -122,7 +122,7 @@ Deno.test("[RS9] a staged restore keeps the existing secret key", async () => {
   assert.equal(await Deno.readTextFile(join(s.dataDir, "auth_secret.key")), "old key");
 });
 
-Deno.test("[RS6] a new data folder has nothing to keep", async () => {
+Deno.test("[RS6] a new data folder has no data to keep", async () => {
   await using s = await staged(everything, { fill: false });
   const applied = await applyStagedRestore(s.dataDir, NOW);
   assert.equal(applied?.keptIn, null);

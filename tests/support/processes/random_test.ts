@@ -26,7 +26,7 @@ Deno.test("Zipf draws follow the weights 1 / (i + 1) ** alpha", () => {
   }
 });
 
-Deno.test("uniform draws reach every number and none beyond", () => {
+Deno.test("uniform random numbers cover exactly the range", () => {
   const draw = drawer(10, { alpha: 0, random: mulberry32(2) });
   const drawn = new Set(Array.from({ length: 1000 }, draw));
   assert.deepEqual([...drawn].sort((a, b) => a - b), Array.from({ length: 10 }, (_, i) => i));

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { RawHttp } from "./raw_http.ts";
 
-Deno.test("answers of any length on one kept-alive connection have their status and body", async () => {
+Deno.test("responses of any length on one kept-alive connection have their status and body", async () => {
   await using server = Deno.serve(
     { hostname: "127.0.0.1", port: 0, onListen: () => {} },
     async (request) => {

@@ -15,7 +15,7 @@ function echoServer() {
   });
 }
 
-Deno.test("messages of every length come back whole and in order", async () => {
+Deno.test("messages of every length are returned complete and in order", async () => {
   await using server = echoServer();
   const lengths = [0, 1, 124, 125, 126, 127, 4090, 65_535, 65_536, 300_000];
   const received: string[] = [];
