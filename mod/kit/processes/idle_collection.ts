@@ -5,6 +5,8 @@ import { runInNewContext } from "node:vm";
 const CHECK_MS = 2_000;
 /** Processor time between two checks below which a process counts as idle. */
 const IDLE_MS_MAX = 60;
+/** Idle checks before a collection that is not the first: bursts of work with short pauses shall not pay for each pause. */
+const IDLE_CHECKS_MIN = 5;
 /** Growth of the heap since the last collection that is worth another one. */
 const GROWTH_BYTES_MIN = 4 * 1024 * 1024;
 const GROWTH_SHARE_MIN = 0.25;
@@ -23,7 +25,9 @@ export interface CollectedProcess {
 export class IdleCollection {
   readonly #process: CollectedProcess;
   #processorMs: number;
-  #heapBytes = 0;
+  #heapBytes: number | null = null;
+  /** Consecutive idle checks. */
+  #idleChecks = 0;
   /** Processor time of the last collection, and since then. */
   #collectionMs = 0;
   #workMs = 0;
@@ -38,7 +42,8 @@ export class IdleCollection {
     const usedMs = processorMs - this.#processorMs;
     this.#processorMs = processorMs;
     this.#workMs += usedMs;
-    if (usedMs > IDLE_MS_MAX || !this.#isWorthwhile()) return;
+    this.#idleChecks = usedMs > IDLE_MS_MAX ? 0 : this.#idleChecks + 1;
+    if (!this.#isDue()) return;
     this.#process.collect();
     this.#heapBytes = this.#process.heapBytes();
     this.#processorMs = this.#process.processorMs();
@@ -46,7 +51,10 @@ export class IdleCollection {
     this.#workMs = 0;
   }
 
-  #isWorthwhile(): boolean {
+  /** What a start leaves behind is collected at the first idle check. */
+  #isDue(): boolean {
+    if (this.#heapBytes === null) return this.#idleChecks > 0;
+    if (this.#idleChecks < IDLE_CHECKS_MIN) return false;
     const growth = this.#process.heapBytes() - this.#heapBytes;
     if (growth >= Math.max(GROWTH_BYTES_MIN, this.#heapBytes * GROWTH_SHARE_MIN)) return true;
     return this.#workMs >= Math.max(IDLE_MS_MAX, this.#collectionMs * WORK_FACTOR_MIN);
