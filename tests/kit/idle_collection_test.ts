@@ -69,12 +69,12 @@ Deno.test("the garbage of an idle process is collected again after twice the wor
   const { state, collection, idle } = idleProcess();
   collection.check();
   // A collection takes 100 ms.
-  for (let round = 0; round < 3; round++) {
-    state.processorMs += 50;
+  for (let round = 0; round < 7; round++) {
+    state.processorMs += 25;
     idle();
     assert.equal(state.collections, 1);
   }
-  state.processorMs += 50;
+  state.processorMs += 25;
   idle();
   assert.equal(state.collections, 2);
 });

@@ -4,7 +4,7 @@ import { runInNewContext } from "node:vm";
 
 const CHECK_MS = 2_000;
 /** Processor time between two checks below which a process counts as idle. */
-const IDLE_MS_MAX = 60;
+const IDLE_MS_MAX = 30;
 /** Idle checks before a collection that is not the first: bursts of work with short pauses shall not pay for each pause. */
 const IDLE_CHECKS_MIN = 5;
 /** Growth of the heap since the last collection that is worth another one. */
