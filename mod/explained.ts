@@ -12,8 +12,10 @@ const PAGES = {
   not_storable: "schema#fields",
   bad_schema: "schema",
   filter: "queries#indexes-filters-and-search",
+  count: "counting",
   function_kind: "functions",
   package: "functions#npm-packages",
+  rate_limit: "rate_limits",
   route: "http#define-http-routes",
   schedule: "scheduling",
   // Errors of the server and of commands.

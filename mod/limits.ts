@@ -124,6 +124,8 @@ export const functionLimits = {
   documentsReadMax: 32_000,
   /** Characters of documents one call may read. */
   charsReadMax: 16 * MiB,
+  /** Index entries one call may count. */
+  entriesCountedMax: 10_000_000,
   /** Documents one mutation may write. */
   documentsWrittenMax: 16_000,
   /** Characters of documents one mutation may write. */

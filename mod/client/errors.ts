@@ -7,6 +7,8 @@ export class FunctionError extends Error {
   readonly code: string | null;
   /** Data of the user error, or `null`. */
   readonly data: unknown;
+  /** Milliseconds after which a call that `ctx.rateLimit` refused can succeed; `null` for other errors. */
+  readonly retryAfter: number | null;
   /** Request id of a masked error ("Server Error"), for the execution log; otherwise `null`. */
   readonly requestId: string | null;
   /** Log lines of the call; empty unless the server runs with `--dev`. */
@@ -18,9 +20,16 @@ export class FunctionError extends Error {
     this.udfPath = call.udfPath;
     this.code = call.errorData?.code ?? null;
     this.data = call.errorData?.data ?? null;
+    this.retryAfter = retryAfterOf(this);
     this.requestId = call.errorId ?? null;
     this.logLines = call.logLines;
   }
+}
+
+function retryAfterOf({ code, data }: Pick<FunctionError, "code" | "data">): number | null {
+  if (code !== "rate_limited" || typeof data !== "object" || data === null) return null;
+  const { retryAfter } = data as { readonly retryAfter?: unknown };
+  return typeof retryAfter === "number" ? retryAfter : null;
 }
 
 /** Fields of a {@linkcode FunctionError} besides the message. */

@@ -13,7 +13,7 @@ import { EngineError, InvalidFieldsError } from "./errors.ts";
 import { ID_CHARS, type NewId } from "./documents/ids.ts";
 import { type IndexEntries, indexEntries, sameIndexed } from "./indexes/index_set.ts";
 import { engineLimits } from "./limits.ts";
-import { endedError, scanOf, searchOf, vectorSearchOf } from "./query.ts";
+import { countOf, endedError, scanOf, searchOf, vectorSearchOf } from "./query.ts";
 import type { Scan, StoredRow } from "./indexes/scan.ts";
 import type { SearchOwner } from "./search/search.ts";
 import {
@@ -102,6 +102,11 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
   scan(table: string, index: string, bounds: IndexBounds, options: ScanOptions): IterableIterator<ScanRow> {
     this.check();
     return scanOf(this, { tables: this.#tables, table, index, bounds, options });
+  }
+
+  count(table: string, index: string, bounds: IndexBounds): number {
+    this.check();
+    return countOf(this, { tables: this.#tables, table, index, bounds });
   }
 
   search(table: string, index: string, options: SearchOptions): IterableIterator<Doc> {

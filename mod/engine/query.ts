@@ -5,6 +5,7 @@ import type { Connection } from "./connection.ts";
 import { EngineError } from "./errors.ts";
 import { type Inspection, inspectionOf } from "./database/inspection.ts";
 import { ReadSetRecorder } from "./read_set.ts";
+import { countRange } from "./indexes/range_count.ts";
 import { Scan, type ScanOwner, type StoredRow } from "./indexes/scan.ts";
 import type { SearchIndex } from "./search/search_index.ts";
 import { searchDocuments, type SearchOwner } from "./search/search.ts";
@@ -71,6 +72,11 @@ export class QueryTransaction implements ReadTransaction, SearchOwner {
     return scanOf(this, { tables: this.#tables, table, index, bounds, options });
   }
 
+  count(table: string, index: string, bounds: IndexBounds): number {
+    this.check();
+    return countOf(this, { tables: this.#tables, table, index, bounds });
+  }
+
   search(table: string, index: string, options: SearchOptions): IterableIterator<Doc> {
     this.check();
     return searchOf(this, { tables: this.#tables, table, index, options });
@@ -123,6 +129,27 @@ export function scanOf(
   const index = tables.index(table, request.index);
   const range = rangeOfScan(table, { index, bounds, options });
   return new Scan(owner, { table, index, range, order: options.order, expected: options.expected });
+}
+
+/** Counts the entries of an index range in SQL, without reading documents. Records the whole range as read. */
+export function countOf(
+  owner: Pick<ScanOwner, "connection" | "recorder"> & { readonly usage: UsageMeter },
+  request: {
+    readonly tables: Tables;
+    readonly table: string;
+    readonly index: string;
+    readonly bounds: IndexBounds;
+  },
+): number {
+  const { connection, recorder, usage } = owner;
+  const table = request.tables.named(request.table);
+  const index = request.tables.index(table, request.index);
+  const { lo, hi } = rangeOfScan(table, { index, bounds: request.bounds, options: { order: "asc" } });
+  recorder?.extendRange(recorder.beginRange(index.space), lo, hi);
+  // One more than allowed, which is an error.
+  const count = countRange(connection, index.countSql, { lo, hi, max: usage.entriesLeft + 1 });
+  usage.counted(count);
+  return count;
 }
 
 /** Starts a search after checking table, index and filters. */

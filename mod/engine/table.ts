@@ -3,6 +3,7 @@ import { CREATION_ORDER_SQL } from "./documents/system_fields.ts";
 import type { IndexSet } from "./indexes/index_set.ts";
 import type { KeySpace, TableDefinition } from "./types.ts";
 import type { ScanIndex } from "./indexes/field_index.ts";
+import { countSql } from "./indexes/range_count.ts";
 
 /** Indexes of every table. `by_id` has no SQLite table of its own. */
 export const BY_ID = "by_id";
@@ -57,6 +58,7 @@ export function table(
     boundFields: ["_id"],
     space,
     scanSql: { asc: `${scan} LIMIT ?+0`, desc: `${scan} DESC LIMIT ?+0` },
+    countSql: countSql({ entries: documents, key: "id" }),
   };
   return {
     name,

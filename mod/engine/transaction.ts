@@ -36,6 +36,8 @@ export interface ReadTransaction {
   tableOf(id: string): string | null;
   /** Scans an index, `by_creation_time` or `by_id`. Rows are read lazily. */
   scan(table: string, index: string, bounds: IndexBounds, options: ScanOptions): IterableIterator<ScanRow>;
+  /** Counts the entries of an index range, including the transaction's own writes. Reads no documents. */
+  count(table: string, index: string, bounds: IndexBounds): number;
   /** Returns documents by score, then creation time, then id. The last word of the query also matches as a prefix. */
   search(table: string, index: string, options: SearchOptions): IterableIterator<Doc>;
   /** Returns the nearest documents by cosine similarity, then creation time, then id. */

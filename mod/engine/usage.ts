@@ -3,8 +3,14 @@ import { functionLimits } from "../limits.ts";
 import { EngineError } from "./errors.ts";
 import type { Usage } from "./transaction.ts";
 
-const { documentsReadMax, charsReadMax, documentsWrittenMax, charsWrittenMax, indexCharsWrittenMax } =
-  functionLimits;
+const {
+  documentsReadMax,
+  charsReadMax,
+  entriesCountedMax,
+  documentsWrittenMax,
+  charsWrittenMax,
+  indexCharsWrittenMax,
+} = functionLimits;
 
 export class UsageMeter implements Usage {
   documentsRead = 0;
@@ -13,6 +19,7 @@ export class UsageMeter implements Usage {
   documentsWritten = 0;
   indexRowsWritten = 0;
   charsWritten = 0;
+  #entriesCounted = 0;
   #indexChars = 0;
 
   /** Counts a document read. Throws an `EngineError` above the limit. */
@@ -35,6 +42,24 @@ export class UsageMeter implements Usage {
   found(chars: number): void {
     this.indexRowsRead++;
     this.read(chars);
+  }
+
+  /** Index entries that the call may still count. */
+  get entriesLeft(): number {
+    return entriesCountedMax - this.#entriesCounted;
+  }
+
+  /** Counts index entries that were counted in SQL. Throws an `EngineError` above the limit. */
+  counted(entries: number): void {
+    this.indexRowsRead += entries;
+    this.#entriesCounted += entries;
+    if (this.#entriesCounted > entriesCountedMax) {
+      throw overLimit({
+        what: "index entries counted by one call",
+        limit: entriesCountedMax,
+        used: this.#entriesCounted,
+      });
+    }
   }
 
   /** Counts a document written or deleted. Throws an `EngineError` above the limit. */
@@ -74,9 +99,9 @@ export class UsageMeter implements Usage {
 function overLimit(
   use: { readonly what: string; readonly limit: number; readonly used: number },
 ): EngineError {
-  const advice = use.what.includes("read")
-    ? "read a narrower range of an index, or one page at a time"
-    : "write in several calls, for instance from an action or with the scheduler";
+  const advice = use.what.includes("written")
+    ? "write in several calls, for instance from an action or with the scheduler"
+    : "read a narrower range of an index, or one page at a time";
   return new EngineError(
     "limit",
     `Too many ${use.what}: the limit is ${use.limit} and this one used ${use.used}; ${advice}`,

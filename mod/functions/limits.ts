@@ -145,6 +145,17 @@ export const schedulerLimits = {
   cronIntervalMsMin: 1_000,
 } as const;
 
+/** Limits of `ctx.rateLimit`. */
+export const appRateLimits = {
+  /** Longest name of a limit and longest key. */
+  nameCharsMax: 64,
+  keyCharsMax: 256,
+  /** Longest time to refill an empty bucket, and so the longest retention of its document. */
+  refillMsMax: 31 * 86_400_000,
+  /** Documents of full buckets that an allowed call removes; it adds at most one. */
+  removedPerCall: 2,
+} as const;
+
 /** Limits of the app's HTTP routes. */
 export const routeLimits = {
   /** Routes of one app. */

@@ -1,6 +1,13 @@
 /** Loads the app under test: from a folder, as the server does, or from modules imported by the test. */
 import { authModules } from "../auth/isolate_functions/mod.ts";
-import { type AppModule, assembleApp, fileUrl, loadApp, type LoadedApp } from "../functions/isolate/mod.ts";
+import {
+  type AppModule,
+  assembleApp,
+  fileUrl,
+  loadApp,
+  type LoadedApp,
+  rateLimitModule,
+} from "../functions/isolate/mod.ts";
 import { schedulerModules } from "../scheduler/isolate_functions/mod.ts";
 import { storageFeature, storageModules } from "../storage/isolate_functions/mod.ts";
 import type { StorageSettings } from "../storage/mod.ts";
@@ -8,7 +15,7 @@ import type { TestServerOptions } from "./test_types.ts";
 import { testFunctions } from "./test_system.ts";
 
 /** Tables and functions of the service that apps can refer to. */
-const systemModules = [...authModules, ...schedulerModules, ...storageModules];
+const systemModules = [...authModules, ...schedulerModules, ...storageModules, rateLimitModule];
 
 /** Settings for file URLs, which refer to the test server. */
 export const testStorageSettings: StorageSettings = {

@@ -134,6 +134,11 @@ function scanOf(tx: Pick<WriteTransaction, "scan">, step: RangeStep) {
   });
 }
 
+function countOf(tx: Pick<WriteTransaction, "count">, step: RangeStep): number {
+  const { index, bounds } = boundsOf(step);
+  return tx.count(step.table, index, bounds);
+}
+
 function applyWrite(
   write: Write,
   { tx, model }: { readonly tx: WriteTransaction; readonly model: Model },
@@ -192,6 +197,7 @@ function runSteps(steps: readonly (typeof step extends fc.Arbitrary<infer T> ? T
       case "scan": {
         const rows = [...scanOf(tx, step.range)].map(({ doc }) => doc);
         assert.deepEqual(rows, expectedRows(model, step.range));
+        assert.equal(countOf(tx, step.range), rows.length);
         break;
       }
       case "loop": {
@@ -253,6 +259,7 @@ Deno.test("random histories match the model, and read sets detect exactly the ch
         readonly rows: string;
         readonly readSet: ReadSet;
         readonly ended: boolean;
+        readonly counted: ReturnType<typeof watchCount>;
       }[] = [];
       for (const group of groups) {
         const entries: CommitEntry[] = [];
@@ -288,18 +295,23 @@ Deno.test("random histories match the model, and read sets detect exactly the ch
         assert.equal(db.reader.openSnapshot(), ts);
 
         // Reads before the group are exact up to where each run stopped.
-        for (const { step, rows, readSet, ended } of watched) {
+        for (const { step, rows, readSet, ended, counted } of watched) {
           const touched = entries.some((entry) => readSetTouches(readSet, entry));
           const [now] = watch(db, step);
           if (!touched) assert.equal(now, rows, "a result changed though its read set was not touched");
           if (ended && now !== rows) assert.ok(touched);
+          if (watchCount(db, step).count !== counted.count) {
+            assert.ok(entries.some((entry) => readSetTouches(counted.readSet, entry)));
+          }
         }
         watched = group.watched.map((step) => {
           const [rows, readSet, ended] = watch(db, step);
-          return { step, rows, readSet, ended };
+          return { step, rows, readSet, ended, counted: watchCount(db, step) };
         });
-        for (const { step, rows } of watched) {
-          assert.deepEqual(JSON.parse(rows), expectedRows(model, step).slice(0, step.take));
+        for (const { step, rows, counted } of watched) {
+          const expected = expectedRows(model, step);
+          assert.deepEqual(JSON.parse(rows), expected.slice(0, step.take));
+          assert.equal(counted.count, expected.length);
         }
         // All documents are found by id, and no others.
         const view = db.reader.beginQuery();
@@ -333,4 +345,15 @@ function watch(db: TestDatabase, step: RangeStep): [rows: string, readSet: ReadS
     }
   }
   return [JSON.stringify(rows), view.readSet(), ended];
+}
+
+/** Counts a range in the open snapshot. */
+function watchCount(
+  db: TestDatabase,
+  step: RangeStep,
+): { readonly count: number; readonly readSet: ReadSet } {
+  const view = db.reader.beginQuery();
+  const count = countOf(view, step);
+  assert.deepEqual([view.usage.documentsRead, view.usage.indexRowsRead], [0, count]);
+  return { count, readSet: view.readSet() };
 }

@@ -27,6 +27,11 @@ export const send = mutation({
     const body = args.body.trim();
     if (body === "") throw new UserError("empty_message", "Say something", { field: "body" });
     const person = await speaker(ctx, args.name);
+    await ctx.rateLimit("messages", {
+      key: person.author ?? `guest ${person.name}`,
+      rate: 100,
+      per: "minute",
+    });
     return await ctx.db.insert("messages", { channel: args.channel, body, ...person });
   },
 });

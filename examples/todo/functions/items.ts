@@ -74,8 +74,8 @@ export const add = mutation({
     const { owner } = await sharedList(ctx, list);
     const text = args.text.trim();
     if (text === "") throw new UserError("empty_item", "Write what there is to do", { field: "text" });
-    const items = await ctx.db.query("items").withIndex("by_list", (q) => q.eq("list", list)).take(ITEMS_MAX);
-    if (items.length === ITEMS_MAX) {
+    const items = await ctx.db.query("items").withIndex("by_list", (q) => q.eq("list", list)).count();
+    if (items >= ITEMS_MAX) {
       throw new UserError("too_many", `A list has at most ${ITEMS_MAX} items`);
     }
     return await ctx.db.insert("items", { list, owner, text, status: { kind: "open" }, due });
@@ -113,14 +113,13 @@ export const remove = mutation({
   },
 });
 
-/** How many items of a list are open, up to 100: enough to show a number or "99+". */
+/** The number of open items of a list. */
 export const openCount = query({
   args: { list: id("lists") },
   handler: async (ctx, { list }) => {
     // A list that was removed, or that I was let out of, is no error here.
     if (await visibleList(ctx, list) === null) return 0;
-    const open = await ctx.db.query("items")
-      .withIndex("by_list_status", (q) => q.eq("list", list).eq("status.kind", "open")).take(100);
-    return open.length;
+    return await ctx.db.query("items")
+      .withIndex("by_list_status", (q) => q.eq("list", list).eq("status.kind", "open")).count();
   },
 });

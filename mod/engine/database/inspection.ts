@@ -2,6 +2,7 @@
 import type { Tables } from "../catalog.ts";
 import type { Connection } from "../connection.ts";
 import { rangeOfScan } from "../indexes/bounds.ts";
+import { countRange } from "../indexes/range_count.ts";
 import type { IndexBounds } from "../read_options.ts";
 import type { ReadSetRecorder } from "../read_set.ts";
 import { BY_ID, documentsTable } from "../table.ts";
@@ -41,14 +42,12 @@ function positionsOf(
     });
     recorder.extendRange(recorder.beginRange(index.space), lo, hi);
     const [entries, key] = index.name === BY_ID ? [documentsTable(table.number), "id"] : [index.space, "key"];
-    return { lo, hi, key, sql: `${entries} WHERE ${key} >= ? AND ${key} < ?` };
+    return { lo, hi, key, index, sql: `${entries} WHERE ${key} >= ? AND ${key} < ?` };
   };
   return {
     countRows(rows, max) {
-      const { sql, lo, hi } = keysOf(rows);
-      if (lo >= hi) return 0;
-      const counted = `SELECT count(*) FROM (SELECT 1 FROM ${sql} LIMIT ?+0)`;
-      return connection.statement(counted).get(lo, hi, Math.trunc(max))?.[0] as number;
+      const { index, lo, hi } = keysOf(rows);
+      return countRange(connection, index.countSql, { lo, hi, max: Math.trunc(max) });
     },
     keyAt(rows, position) {
       const { sql, key, lo, hi } = keysOf(rows);

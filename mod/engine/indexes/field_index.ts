@@ -2,6 +2,7 @@
 import { documentLimits } from "../../limits.ts";
 import { EngineError } from "../errors.ts";
 import { valueKey } from "./keys.ts";
+import { type CountSql, countSql } from "./range_count.ts";
 import type { KeySpace } from "../types.ts";
 import { type Path, pathOf, type StoredFields, valueAt } from "../documents/system_fields.ts";
 
@@ -15,6 +16,7 @@ export interface ScanIndex {
   readonly boundFields: readonly string[];
   /** Parameters: lo, hi, number of rows. Columns: key, rid, doc. */
   readonly scanSql: { readonly asc: string; readonly desc: string };
+  readonly countSql: CountSql;
 }
 
 /** An index on fields. `position` is its place among the table's field indexes. */
@@ -59,6 +61,7 @@ export function fieldIndex(
     paths: fields.map(pathOf),
     // A plain parameter after LIMIT makes SQLite prepare the statement again for each value; an expression does not.
     scanSql: { asc: `${scan} LIMIT ?+0`, desc: `${scan} DESC LIMIT ?+0` },
+    countSql: countSql({ entries, key: "key" }),
     writeSql: {
       insert: `INSERT INTO ${entries} (key, rid) VALUES (?, ?)`,
       move: `UPDATE ${entries} SET key = ? WHERE key = ?`,

@@ -2,6 +2,7 @@
 import type { FunctionName } from "../../protocol/function_reference.ts";
 import type { CallArgs, Known, ResultOf } from "../../protocol/server_function_names.ts";
 import type { DatabaseReader, DatabaseWriter } from "./database.ts";
+import type { RateLimit } from "./rate_limit.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { StorageActions, StorageReader, StorageWriter } from "./storage.ts";
 import type { DataModel, Id, Readable } from "./values.ts";
@@ -74,6 +75,16 @@ export interface MutationCtx<Model extends DataModel> extends FunctionCtx {
   readonly db: DatabaseWriter<Model>;
   readonly scheduler: Scheduler;
   readonly storage: StorageWriter;
+  /**
+   * Takes a token from a bucket, in this transaction. If the bucket is empty, throws a `UserError` with the code `rate_limited`
+   * and the data `{ name, retryAfter }`, in milliseconds. A mutation that fails takes no token.
+   *
+   * @example
+   * ```ts
+   * await ctx.rateLimit("send", { key: user, rate: 20, per: "minute", burst: 5 });
+   * ```
+   */
+  rateLimit(name: string, limit: RateLimit): Promise<void>;
   /** Runs a mutation in this transaction. If it throws, its writes are rolled back and the error is rethrown here. */
   runMutation<Name extends FunctionName<"mutation">>(
     name: Known<Name>,

@@ -151,6 +151,12 @@ export interface OrderedQuery<Document> extends AsyncIterable<Document> {
 /** A query with fixed rows. */
 export interface UnorderedQuery<Document> extends OrderedQuery<Document> {
   order(order: Order): OrderedQuery<Document>;
+  /**
+   * Returns the number of rows. Counts the entries of the index without reading documents, so the limits for documents do not
+   * apply: one call may count 10,000,000 entries. A live query that counts runs again when a document in the range changes.
+   * @throws TypeError after `filter`, which needs the documents.
+   */
+  count(): Promise<number>;
 }
 
 /** A query on a table. Default: all rows by creation time. */

@@ -36,6 +36,7 @@ export {
   untypedMutation,
   untypedQuery,
 } from "./registration.ts";
+export type { RateLimit, RateLimitedData, RatePeriod } from "./rate_limit.ts";
 export type { AppDataModel, DataModelOf, Doc, Schema } from "./schema.ts";
 export { type CronJobs, cronJobs } from "./cron_jobs.ts";
 export type { SchedulableName, Scheduler } from "./scheduler.ts";

@@ -67,7 +67,7 @@ export class TableQueryApi {
   }
 
   get [notJsonHint](): string {
-    return "is a query that was not run: end it with .collect(), .take(n), .first(), .unique() or .paginate()";
+    return "is a query that was not run: end it with .collect(), .take(n), .first(), .unique(), .count() or .paginate()";
   }
 
   withIndex(name: string, range?: (q: never) => unknown): TableQueryApi {
@@ -158,6 +158,28 @@ export class TableQueryApi {
         rows[1]?._id
       }`,
     );
+  }
+
+  async count(): Promise<number> {
+    const { frame, table, source: given, predicates } = this.#state;
+    const source = given ?? wholeTable;
+    if (source.from === "search") {
+      throw withHelp(
+        new TypeError("count() counts the entries of an index and cannot count the results of a search"),
+        "count",
+      );
+    }
+    if (predicates.length > 0) {
+      throw withHelp(
+        new TypeError(
+          "count() counts the entries of an index without reading documents, so it cannot apply filter(): " +
+            "use an index whose fields have the condition, or count the rows of collect()",
+        ),
+        "count",
+      );
+    }
+    await this.#turn();
+    return frame.reads.count(table, source.index, source.bounds);
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Doc, void> {

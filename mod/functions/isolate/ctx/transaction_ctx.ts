@@ -1,6 +1,7 @@
 /** The `ctx` of queries and mutations, and their nested calls, all in one transaction. */
 import type { WriteTransaction } from "../../../engine/mod.ts";
 import { type FunctionName, functionPath } from "../../../protocol/function_reference.ts";
+import type { RateLimit } from "../../api/rate_limit.ts";
 import { type App, findFunction, type LoadedFunction, unknownFunction } from "../app/app.ts";
 import { AuthApi } from "./auth_api.ts";
 import { Frame } from "../runs/call.ts";
@@ -15,6 +16,7 @@ import { jsonText } from "../runs/json_text.ts";
 import { LineageApi } from "./lineage_api.ts";
 import { LogApi } from "./log_api.ts";
 import { explainMissing } from "./missing_in_ctx.ts";
+import { takeToken } from "./rate_limit_api.ts";
 import { SchedulerApi } from "./scheduler_api.ts";
 import { StorageReaderApi, StorageWriterApi } from "./storage_api.ts";
 
@@ -41,6 +43,7 @@ export class QueryContext {
 
 export class MutationContext extends QueryContext {
   readonly scheduler: SchedulerApi;
+  readonly rateLimit: (name: string, limit: RateLimit) => Promise<void>;
   override readonly storage: StorageWriterApi;
   readonly runMutation: (name: FunctionName, args?: Args) => Promise<unknown>;
 
@@ -52,6 +55,7 @@ export class MutationContext extends QueryContext {
       now: () => frame.call.at,
       mutate: (name, args) => runNested(app, frame, { kind: "mutation", name, args }),
     });
+    this.rateLimit = (name, limit) => takeToken(frame, name, limit);
     this.runMutation = (name, args) => runNested(app, frame, { kind: "mutation", name, args });
     this.storage = new StorageWriterApi({ query: this.runQuery, mutate: this.runMutation, asker: frame });
   }
@@ -87,6 +91,7 @@ const inActions = "is not available in queries and mutations: use it in an actio
 explainMissing(QueryContext.prototype, {
   runMutation: `ctx.runMutation ${inMutations}`,
   scheduler: `ctx.scheduler ${inMutations}`,
+  rateLimit: "ctx.rateLimit is not available in queries: make the function a mutation",
   runAction: `ctx.runAction ${inActions}`,
   env: `ctx.env ${inActions}`,
 });

@@ -78,6 +78,7 @@ export class ActionContext {
 
 explainMissing(ActionContext.prototype, {
   db: "ctx.db is not available in actions: read with ctx.runQuery and write with ctx.runMutation",
+  rateLimit: "ctx.rateLimit is not available in actions: call it in a mutation, with ctx.runMutation",
 });
 
 type Caller = (name: FunctionName, args?: Args) => Promise<unknown>;
