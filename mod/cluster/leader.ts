@@ -1,4 +1,5 @@
-/** The leader's side of links: accepts followers and sends commits in order, before the response of their call. */
+/** The leader's side of links: accepts followers, and sends commits in order, after the responses of their calls. */
+import { setImmediate } from "node:timers";
 import type { CommitEntry } from "../engine/types.ts";
 import { type IsolateHost, packedEntries, type PeerReaders } from "../functions/host/mod.ts";
 import { type Clock, steadyClock } from "../kit/clock.ts";
@@ -47,8 +48,11 @@ export class Leader implements PeerReaders, AsyncDisposable {
   readonly #requests = new Set<RequestConnection>();
   readonly #listeners = new Set<Deno.Listener>();
   readonly #accepting: Promise<void>[] = [];
-  #entries: readonly CommitEntry[] = [];
+  /** Commits to send, and the ts that they lead to. */
+  #entries: CommitEntry[] = [];
+  #ts: number;
   #sentTs: number;
+  #sendScheduled = false;
   #pauses = 0;
   /** Number of the current pause of queries; `null` if there is none. */
   #pause: number | null = null;
@@ -59,10 +63,10 @@ export class Leader implements PeerReaders, AsyncDisposable {
     this.#options = options;
     this.#clock = options.clock ?? steadyClock;
     const { host } = options;
-    this.#sentTs = host.ts;
-    host.onCommits((entries) => void (this.#entries = entries), () => this.#readers.length === 0);
+    this.#ts = this.#sentTs = host.ts;
+    host.onCommits((entries) => void this.#entries.push(...entries), () => this.#readers.length === 0);
     // Called after the commits of a group in the same tick, also for groups without commits.
-    host.commits.onGroup(() => this.#sendGroup());
+    host.commits.onGroup(() => this.#scheduleSend());
     host.onReload(() => this.#sendMissed());
     host.swaps.setPeers(this);
   }
@@ -101,10 +105,12 @@ export class Leader implements PeerReaders, AsyncDisposable {
   }
 
   send(message: FromLeader): void {
+    this.#sendCommits();
     for (const follower of this.#followers) follower.send(message);
   }
 
   async hold(): Promise<void> {
+    this.#sendCommits();
     const n = this.#pause = ++this.#pauses;
     const { pauseMs: timeoutMs = PAUSE_MS } = this.#options;
     const pause = (follower: FollowerConnection) =>
@@ -113,6 +119,7 @@ export class Leader implements PeerReaders, AsyncDisposable {
   }
 
   release(app: Parameters<PeerReaders["release"]>[0]): void {
+    this.#sendCommits();
     this.#pause = null;
     for (const follower of this.#readers) follower.send({ t: "release", app });
   }
@@ -159,7 +166,8 @@ export class Leader implements PeerReaders, AsyncDisposable {
       if (hello.requests === true) return void this.#forward(hello.name, conn);
       const link = new Link({ conn, reader, clock: this.#clock });
       const follower = new FollowerConnection(link, { hello, options: this.#options });
-      // In one tick: the follower receives every commit after this ts.
+      // In one tick: the follower receives every commit after this ts, and none before.
+      this.#sendCommits();
       const welcome: Welcome = { ts: host.ts, app: hello.commits ? host.code.app : null };
       link.send({ t: "welcome", ...welcome });
       // The functions are being replaced now.
@@ -208,10 +216,25 @@ export class Leader implements PeerReaders, AsyncDisposable {
     return [...this.#followers].filter(({ readsHere }) => readsHere);
   }
 
-  #sendGroup(): void {
+  /**
+   * Followers expect the response of a mutation before its commit: their sockets send it before the Transition with its
+   * writes. The host answers the mutations of a group in the task in which it publishes the group.
+   */
+  #scheduleSend(): void {
+    this.#ts = this.#options.host.ts;
+    if (this.#sendScheduled) return;
+    this.#sendScheduled = true;
+    setImmediate(() => {
+      this.#sendScheduled = false;
+      this.#sendCommits();
+    });
+  }
+
+  #sendCommits(): void {
     const entries = this.#entries;
+    const ts = this.#ts;
+    if (ts === this.#sentTs && entries.length === 0) return;
     this.#entries = [];
-    const { ts } = this.#options.host;
     this.#sentTs = ts;
     const readers = this.#readers;
     if (readers.length === 0) return;
@@ -224,9 +247,10 @@ export class Leader implements PeerReaders, AsyncDisposable {
 
   /** A reload may have skipped commits. */
   #sendMissed(): void {
+    this.#sendCommits();
     const { ts } = this.#options.host;
     if (ts === this.#sentTs) return;
-    this.#sentTs = ts;
+    this.#ts = this.#sentTs = ts;
     for (const follower of this.#readers) follower.send({ t: "missed", ts });
   }
 }

@@ -91,6 +91,11 @@ export function principalText(principal: string | null): string {
   return principal === null ? "" : `p${principal}`;
 }
 
+/** The inverse of {@linkcode principalText}. */
+export function principalOf(text: string): string | null {
+  return text === "" ? null : text.slice(1);
+}
+
 function hasCapacity({ answers, chars }: RecordRun): boolean {
   return answers.length < runRecordsMax && chars < runCharsMax;
 }

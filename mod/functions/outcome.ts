@@ -36,6 +36,11 @@ export type Outcome =
   | { readonly ok: true; readonly value: string; readonly logLines: readonly string[] }
   | { readonly ok: false; readonly error: CallError; readonly logLines: readonly string[] };
 
+/** The result of a run as JSON, or its error. */
+export type Ending =
+  | { readonly ok: true; readonly text: string }
+  | { readonly ok: false; readonly error: CallError };
+
 type FailedOutcome = Extract<Outcome, { readonly ok: false }>;
 
 /** The error as seen by the caller. */

@@ -26,7 +26,6 @@ import type {
 import {
   type ActionEnvironment,
   currentCall,
-  type Ending,
   failWaitingHandler,
   type LoadedApp,
   runAction,
@@ -37,7 +36,7 @@ import {
   withActionCtx,
 } from "../functions/isolate/mod.ts";
 import type { MainAction } from "../functions/main_actions.ts";
-import { type CallError, failed, type Outcome } from "../functions/outcome.ts";
+import { type CallError, type Ending, failed, type Outcome } from "../functions/outcome.ts";
 import {
   nextRequest,
   numberError,

@@ -38,6 +38,27 @@ Deno.test("[WK9] calls and commits pass a link in order", async () => {
   calls.close();
 });
 
+Deno.test("[WK9] [SG4] a follower receives the response of a mutation before its commit", async () => {
+  await using world = new LinkWorld();
+  const { host } = world;
+  const conn = await world.connect();
+  const reader = await sendHello(conn, "right", { name: "f", commits: true });
+  const next = async () => parseBody(await reader.next(65_536) ?? new Uint8Array()).message;
+  assert.deepEqual(await next(), { t: "welcome", ts: 1, app: APP });
+  await conn.write(framed(frameBody({ t: "mutate", id: 1, call: mutation(7) })));
+  await until(() => host.asked.length === 1);
+  // In one task, as a host does.
+  host.commit();
+  host.commit();
+  host.asked[0]?.answer(DONE);
+  const { outcome: { value: _, ...end }, ...answer } = DONE;
+  assert.deepEqual([await next(), await next()], [
+    { t: "mutated", id: 1, end, answer },
+    { t: "commits", ts: 3 },
+  ]);
+  conn.close();
+});
+
 Deno.test("[WK9] a follower with a wrong secret is refused and receives nothing", async () => {
   await using world = new LinkWorld();
   const calls = new LeaderCalls({ ts: () => 0 });

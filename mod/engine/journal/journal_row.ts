@@ -5,8 +5,8 @@
  */
 import { hash } from "node:crypto";
 import { EngineError } from "../errors.ts";
-import type { RecordRun } from "../record_runs.ts";
-import type { CommitEntry, DocumentChange } from "../types.ts";
+import { principalOf, type RecordRun } from "../record_runs.ts";
+import type { CommitEntry, DocumentChange, RecordKey } from "../types.ts";
 import type { CatalogState } from "./catalog_state.ts";
 
 /** One row. `seq` counts the rows of a database. */
@@ -224,6 +224,21 @@ export function readRow({ seq, tsBefore, ts, body }: JournalRow): RowContents {
   });
   if (commitTs !== ts || at !== lines.length) throw broken(seq, "its lines do not match its first line");
   return { commits, records, lastCreationTime: head.t, catalog: head.c ?? null };
+}
+
+/** Returns the recorded answers in a verified row, of the sessions that `isAwaited` accepts. */
+export function* recordedAnswers(
+  row: JournalRow,
+  isAwaited: (sessionId: string) => boolean,
+): Generator<{ readonly key: RecordKey; readonly answer: string }> {
+  if (headOf(row.body).r?.some(([session]) => isAwaited(session)) !== true) return;
+  for (const { session, principal, oldest, answers } of readRow(row).records) {
+    if (!isAwaited(session)) continue;
+    for (const [at, answer] of answers.entries()) {
+      const key = { sessionId: session, requestId: oldest + at, principal: principalOf(principal) };
+      yield { key, answer };
+    }
+  }
 }
 
 /** Appears in the first line only if it has a catalog: everything else in it is arrays, numbers and strings. */

@@ -76,7 +76,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     const commits = this.commits = new CommitPublisher({ clock, log });
     const reports = this.#reports = new RunReports({ clock, log, timeouts, ...(observer && { observer }) });
     const served = this.code = new ServedCode(code);
-    const writer = this.#writer = writerOf(parts, commits);
+    const writer = this.#writer = writerOf(parts, { commits, inFlight: this.#inFlight });
     const { readersMax = isolateLimits.readersMax } = parts;
     const readers = this.readers = this.#readers = new ReaderPool({
       ...{ starter, clock, log, cores, readersMax },
@@ -292,7 +292,10 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   }
 }
 
-function writerOf(parts: HostParts, commits: CommitPublisher): MutationWriter {
+function writerOf(
+  parts: HostParts,
+  { commits, inFlight }: { readonly commits: CommitPublisher; readonly inFlight: RequestsInFlight },
+): MutationWriter {
   const { starter, clock, log, batchPrefix, spinner, observer, timeouts = usualTimeouts } = parts;
   const { commitSource: source = { from: "writer" } } = parts;
   const onGap = (ts: number) => commits.gap(ts);
@@ -302,7 +305,10 @@ function writerOf(parts: HostParts, commits: CommitPublisher): MutationWriter {
     return new FollowingWriter({
       ...{ starter, clock, log, onGap },
       ...(leader && { leader }),
-      onGroup: (group) => commits.followed(group),
+      onGroup(group) {
+        commits.followed(group);
+        inFlight.answer(group);
+      },
     });
   }
   return new Writer({

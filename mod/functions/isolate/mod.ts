@@ -13,7 +13,6 @@ export {
   type SubCaller,
   withActionCtx,
 } from "./runs/run_action.ts";
-export type { Ending } from "./runs/ending.ts";
 export { failWaitingHandler } from "./process/idle.ts";
 export { type AppModule, assembleApp, fileUrl, loadApp, type LoadedApp } from "./app/loader.ts";
 export { runMutation } from "./runs/run_mutation.ts";

@@ -1,9 +1,10 @@
 /** A following writer's report of applied rows. Main has the rows, so it contains little else. */
 import { type AppliedRows, type AppliedTable, rowEntries } from "../../engine/journal/row_entries.ts";
-import type { JournalRow } from "../../engine/journal/journal_row.ts";
-import type { CommitEntry, DocumentChange, KeySpace } from "../../engine/types.ts";
-import type { FollowedGroup } from "../host_port.ts";
+import { type JournalRow, recordedAnswers } from "../../engine/journal/journal_row.ts";
+import type { CommitEntry, DocumentChange, KeySpace, RecordKey } from "../../engine/types.ts";
+import type { FollowedGroup, MutationAnswer } from "../host_port.ts";
 import { EntryPacker, unpackEntries, type WireEntries } from "./packed_entry.ts";
+import { decodeRecord } from "./replay_record.ts";
 
 export interface WireApplied {
   /** Tables with changed documents. */
@@ -52,5 +53,21 @@ export class AppliedGroup implements FollowedGroup {
 
   entries(): CommitEntry[] {
     return rowEntries(this.#rows, { tables: this.#tables, changes: this.#changes });
+  }
+
+  /** Decodes the answers of successful mutations, of the client sessions that `isAwaited` accepts. */
+  *answers(
+    isAwaited: (sessionId: string) => boolean,
+  ): Generator<{ readonly key: RecordKey; readonly answer: MutationAnswer }> {
+    for (const row of this.#rows) {
+      for (const { key, answer } of recordedAnswers(row, isAwaited)) {
+        const { ending, ts } = decodeRecord(answer);
+        if (!ending.ok) continue;
+        yield {
+          key,
+          answer: { outcome: { ok: true, value: ending.text, logLines: [] }, ts, replayed: false },
+        };
+      }
+    }
   }
 }

@@ -11,11 +11,10 @@ import { setTableResolver, TableBuilder } from "../../../mod/functions/api/schem
 import type { FunctionCall, MutationAnswer, MutationCall } from "../../../mod/functions/host_port.ts";
 import { adminAccess } from "../../../mod/functions/isolate/app/admin_access.ts";
 import type { App, LoadedFunction } from "../../../mod/functions/isolate/app/app.ts";
-import type { Ending } from "../../../mod/functions/isolate/runs/ending.ts";
 import { runMutation } from "../../../mod/functions/isolate/runs/run_mutation.ts";
 import { runQuery } from "../../../mod/functions/isolate/runs/run_query.ts";
 import { AppTables } from "../../../mod/functions/isolate/app/app_tables.ts";
-import type { Outcome } from "../../../mod/functions/outcome.ts";
+import type { Ending, Outcome } from "../../../mod/functions/outcome.ts";
 
 export interface InProcessPort extends CallPort, AsyncDisposable {
   readonly info: (udfPath: string) => LoadedFunction | undefined;

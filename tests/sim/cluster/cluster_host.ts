@@ -165,8 +165,10 @@ export class ClusterHost extends ReadingHost {
       throw new Error(`Rows do not fit: ${answered?.message}`);
     }
     this.#ts = answered.reached.ts;
-    this.tellFollowed(new AppliedGroup(rows, JSON.parse(JSON.stringify(answered))));
+    const group = new AppliedGroup(rows, JSON.parse(JSON.stringify(answered)));
+    this.tellFollowed(group);
     this.#answers.published(this.#ts);
+    this.#inFlight.answer(group);
   }
 
   #appended(

@@ -15,6 +15,8 @@ import type {
   MutationCall,
   QueryAnswer,
 } from "../../../mod/functions/host_port.ts";
+import type { Outcome } from "../../../mod/functions/outcome.ts";
+import { decodeRecord, encodeRecord } from "../../../mod/functions/wire/replay_record.ts";
 import { outcomeOf, unknownFunction, WatchedCaller } from "../../support/host_double.ts";
 import { mutations, queries, type Row, type Rows, type WritableRows } from "./app.ts";
 import { callerOf, type Oracle } from "./oracle.ts";
@@ -49,7 +51,11 @@ export function recordedAnswer(
   const principal = forgetCaller ? null : identity.principal;
   const recorded = replay === undefined ? null : writer.findRecord({ ...replay, principal });
   if (recorded === null) return null;
-  return { ...(JSON.parse(recorded) as Pick<MutationAnswer, "outcome" | "ts">), replayed: true };
+  const { ending, ts } = decodeRecord(recorded);
+  const outcome: Outcome = ending.ok
+    ? { ok: true, value: ending.text, logLines: [] }
+    : { ...ending, logLines: [] };
+  return { outcome, ts, replayed: true };
 }
 
 /** Runs a mutation in the open group, or gives its recorded answer; `entries` gets what it has committed. */
@@ -80,7 +86,8 @@ export function runMutation(
     writer.rollbackMutation();
   }
   const { ts } = writer;
-  if (key !== undefined) writer.saveRecord(key, JSON.stringify({ outcome, ts }));
+  const ending = outcome.ok ? { ok: true as const, text: outcome.value } : outcome;
+  if (key !== undefined) writer.saveRecord(key, encodeRecord(ending, ts));
   return { outcome, ts, replayed: false };
 }
 

@@ -1,12 +1,7 @@
-/** The result of a run inside the isolate, before it is sent. */
-import type { CallError } from "../../outcome.ts";
+/** Creates endings of runs, and converts them to their wire form. */
+import type { Ending } from "../../outcome.ts";
 import type { WireOutcome } from "../../wire/messages.ts";
 import { callError } from "./call_errors.ts";
-
-/** A result as JSON, or an error. */
-export type Ending =
-  | { readonly ok: true; readonly text: string }
-  | { readonly ok: false; readonly error: CallError };
 
 /** The ending of a call that threw. */
 export function endingOfError(thrown: unknown): Ending {

@@ -1,14 +1,15 @@
 /** Runs one mutation inside an open group: replay check, handler, commit ts, recorded answer. */
 import type { RecordKey, WriterDatabase, WriteTransaction } from "../../../engine/mod.ts";
 import type { CommitEntry } from "../../../engine/types.ts";
+import type { Ending } from "../../outcome.ts";
 import type { WireMutation, WireUse } from "../../wire/messages.ts";
+import { decodeRecord, encodeRecord } from "../../wire/replay_record.ts";
 import { needsAdminAccess } from "../app/admin_access.ts";
 import { type App, findFunction } from "../app/app.ts";
 import { asCall, Call } from "./call.ts";
-import { type Ending, endingOfError } from "./ending.ts";
+import { endingOfError } from "./ending.ts";
 import { settleOrIdle } from "../process/idle.ts";
 import { checkTaken } from "./unhandled_failures.ts";
-import { decodeRecord, encodeRecord } from "./replay_record.ts";
 import { useOf } from "./run_use.ts";
 import { UndoLog } from "./undo_log.ts";
 import { outerFrame, runFrame } from "../ctx/transaction_ctx.ts";

@@ -2,11 +2,12 @@
 import type { ReadTransaction } from "../../../engine/mod.ts";
 import type { ReadSet } from "../../../engine/types.ts";
 import type { AuthScope } from "../../identity.ts";
+import type { Ending } from "../../outcome.ts";
 import type { WireCall, WireUse } from "../../wire/messages.ts";
 import { needsAdminAccess } from "../app/admin_access.ts";
 import { type App, findFunction } from "../app/app.ts";
 import { asCall, Call } from "./call.ts";
-import { type Ending, endingOfError } from "./ending.ts";
+import { endingOfError } from "./ending.ts";
 import { settleOrIdle } from "../process/idle.ts";
 import { checkTaken } from "./unhandled_failures.ts";
 import { useOf } from "./run_use.ts";

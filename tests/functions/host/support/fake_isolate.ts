@@ -97,6 +97,8 @@ export class FakeStarter implements IsolateStarter, AsyncDisposable {
   ts = 0;
   lastGroup: string | null = null;
   functions: Ready["functions"] = [];
+  /** The history position of the next writers, if they follow another server. */
+  reached: Ready["reached"];
   /** Why the next ones are broken, if they are. */
   broken: string | null = null;
   /** The next ones are not ready before this has settled. */
@@ -112,7 +114,13 @@ export class FakeStarter implements IsolateStarter, AsyncDisposable {
     await this.delay;
     if (this.broken !== null) return { ok: false, broken: true, message: this.broken };
     const lastGroup = role === "writer" ? this.lastGroup : null;
-    const ready: Ready = { type: "Ready", functions: this.functions, ts: this.ts, lastGroup };
+    const ready: Ready = {
+      type: "Ready",
+      functions: this.functions,
+      ts: this.ts,
+      lastGroup,
+      ...(role === "writer" && this.reached && { reached: this.reached }),
+    };
     const isolate = new FakeIsolate(role, ready);
     this.isolates.push(isolate);
     this.onStart?.(isolate);

@@ -1,6 +1,5 @@
 /** Encodes replay records: a mutation's recorded answer, without log lines and stack. */
-import type { CallError } from "../../outcome.ts";
-import type { Ending } from "./ending.ts";
+import type { CallError, Ending } from "../outcome.ts";
 
 const { parse, stringify } = JSON;
 
