@@ -84,8 +84,8 @@ async function runJob(job: Job, { env, importMap, program, clock }: Environment)
   const cpuMs = clock.lap();
   const decoder = new TextDecoder();
   const output = decoder.decode(stdout) + decoder.decode(stderr);
-  print(output.trimEnd());
   const wallMs = performance.now() - startedAt;
+  print(`${output.trimEnd()}\n${seconds(wallMs)}, CPU ${seconds(cpuMs)}: ${job.name}`);
   const lines = output.split("\n");
   const named = {
     job,
