@@ -113,11 +113,13 @@ export class SynclineClient {
   readonly #authListeners = new Set<(state: AuthState) => void>();
   #stateQueued = false;
   #closed = false;
-  readonly #connects: boolean;
+  /** Opens the connection; `null` once that is done. */
+  #connect: (() => void) | null;
 
   /**
-   * Connects immediately, unless the platform has no WebSocket, such as Node 20 without the option `webSocket`: then calls and
-   * subscriptions throw. `server` is the URL of the server; in a page it may be relative. Throws `TypeError`.
+   * Connects immediately in a page or with the option `webSocket`, elsewhere with the first call, subscription, listener or
+   * sign-in: a server that only renders pages opens no connection. Where there is no WebSocket, such as in Node 20, these throw.
+   * `server` is the URL of the server; in a page it may be relative. Throws `TypeError`.
    */
   constructor(server: string | URL, options: SynclineClientOptions = {}) {
     this.#clock = options.clock ?? systemClock;
@@ -144,13 +146,26 @@ export class SynclineClient {
     this.#endWake = onWake(this.#clock, () => this.reconnectNow());
     const place: TokenPlace = {
       holder: () => this.#holder,
-      use: (holder, fetchToken) => this.#useTokens(holder, fetchToken),
+      use: (holder, fetchToken) =>
+        this.#useTokens(holder, async (options) => {
+          const token = await fetchToken(options);
+          if (token !== null) this.#connect?.();
+          return token;
+        }),
     };
     const { clock } = environment;
     this.#makeAccounts = () =>
       new Accounts(server, { fetch, ...options.accounts, connection: this, place, clock });
-    this.#connects = WebSocket !== undefined;
-    if (this.#connects) this.#core.driver.start();
+    this.#connect = () => {
+      if (WebSocket === undefined) {
+        throw new TypeError("Cannot connect: pass a WebSocket as the option webSocket");
+      }
+      this.#connect = null;
+      this.#core.driver.start();
+    };
+    if (WebSocket !== undefined && (options.webSocket !== undefined || "document" in globalThis)) {
+      this.#connect();
+    }
   }
 
   /**
@@ -275,6 +290,7 @@ export class SynclineClient {
    * the server has accepted a token, or when there is none.
    */
   setAuth(fetchToken: FetchToken, onChange?: OnAuthChange): void {
+    this.#connect?.();
     this.#useTokens(theApp, fetchToken, onChange);
   }
 
@@ -298,6 +314,7 @@ export class SynclineClient {
 
   /** Calls `listener` whenever {@linkcode authState} changes. Returns a function that removes it. */
   onAuthState(listener: (state: AuthState) => void): () => void {
+    this.#connect?.();
     this.#authListeners.add(listener);
     return () => this.#authListeners.delete(listener);
   }
@@ -322,6 +339,7 @@ export class SynclineClient {
 
   /** Calls `listener` after changes of the connection state, at most once a microtask. Returns a function that removes it. */
   onConnectionState(listener: (state: ConnectionState) => void): () => void {
+    this.#connect?.();
     this.#stateListeners.add(listener);
     return () => this.#stateListeners.delete(listener);
   }
@@ -335,6 +353,7 @@ export class SynclineClient {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
+    this.#connect = null;
     this.#endWake();
     this.#accounts?.close();
     this.#core.close();
@@ -353,8 +372,9 @@ export class SynclineClient {
 
   #callArgs(args: unknown): JsonObject {
     this.#assertOpen();
-    if (!this.#connects) throw new TypeError("Cannot connect: pass a WebSocket as the option webSocket");
-    return jsonArgs(args);
+    const copy = jsonArgs(args);
+    this.#connect?.();
+    return copy;
   }
 
   #assertOpen(): void {

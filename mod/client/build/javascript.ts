@@ -1,8 +1,9 @@
 /** The package's modules: one for each entry and one shared, readable, to be minified by the app's bundler. */
 import * as esbuild from "esbuild";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
-import { ENTRIES, EXTERNAL } from "./package_files.ts";
+import { ENTRIES, EXTERNAL, SERVER_COMPONENTS } from "./package_files.ts";
 
 /** Baseline of the supported browsers and Node 20. */
 const TARGET = "es2022";
@@ -24,6 +25,19 @@ export async function writeModules(
     format: "esm",
     target: TARGET,
     external: [...EXTERNAL, "node:*"],
+    logLevel: "warning",
+  });
+  await esbuild.build({
+    entryPoints: [fileURLToPath(new URL(SERVER_COMPONENTS.path, import.meta.url))],
+    outfile: join(dir, `${SERVER_COMPONENTS.name}.js`),
+    bundle: true,
+    format: "esm",
+    target: TARGET,
+    plugins: [{
+      name: "client module",
+      setup: ({ onResolve }) =>
+        onResolve({ filter: /^\.\/mod\.ts$/ }, () => ({ path: "./react.js", external: true })),
+    }],
     logLevel: "warning",
   });
 }

@@ -8,6 +8,18 @@ export const ENTRIES = {
   server: "../../functions/api/mod.ts",
 } as const;
 
+/** The module of `syncline/react` for server components. */
+export const SERVER_COMPONENTS = { name: "react_server", path: "../react/server_components.ts" } as const;
+
+/** Returns the conditions of an entry in `exports`. */
+export function exportOf(name: string): Readonly<Record<string, string>> {
+  return {
+    types: `./${name}.d.ts`,
+    ...(name === "react" && { "react-server": `./${SERVER_COMPONENTS.name}.js` }),
+    default: `./${name}.js`,
+  };
+}
+
 /** Peer dependencies with their minimum versions. */
 export const PEERS: Readonly<Record<string, string>> = { react: ">=19", zod: "^4" };
 
@@ -16,7 +28,6 @@ export const EXTERNAL: readonly string[] = Object.keys(PEERS);
 
 /** Returns the `package.json`. */
 export function packageJson(): string {
-  const entry = (name: string) => ({ types: `./${name}.d.ts`, default: `./${name}.js` });
   const json = {
     name: "syncline",
     version: project.version,
@@ -25,8 +36,8 @@ export function packageJson(): string {
     type: "module",
     sideEffects: false,
     exports: {
-      ".": entry("client"),
-      ...Object.fromEntries(Object.keys(ENTRIES).map((name) => [`./${name}`, entry(name)])),
+      ".": exportOf("client"),
+      ...Object.fromEntries(Object.keys(ENTRIES).map((name) => [`./${name}`, exportOf(name)])),
       "./package.json": "./package.json",
     },
     peerDependencies: PEERS,

@@ -22,6 +22,7 @@ export type { PageStatus } from "./page_list.ts";
 export type { PageResult } from "./page_ranges.ts";
 export { useConnectionState } from "./use_connection_state.ts";
 export { Authenticated, AuthLoading, type AuthView, Unauthenticated, useAuth } from "./use_auth.ts";
-export { type Preloaded, preloadQuery, usePreloadedQuery } from "./preloaded.ts";
+export { type Preloaded, preloadQuery } from "./preload_query.ts";
+export { usePreloadedQuery } from "./preloaded.ts";
 export type { CallArgs } from "../../protocol/client_function_names.ts";
 export type { QueryArgs } from "./types.ts";

@@ -67,7 +67,15 @@ Deno.test(needs(npm, "the npm package works in projects that install it"), async
   await using project = await NodeProject.create();
 
   await t.step("the hooks are a client module for frameworks with server components", async () => {
-    assert.match(await Deno.readTextFile(join(projectDir, "dist/client/react.js")), /^"use client";\n/);
+    const read = (name: string) => Deno.readTextFile(join(projectDir, "dist/client", name));
+    const exported = (text: string) =>
+      /export \{([^}]*)\};\s*$/.exec(text)?.[1]?.split(/[\s,]+/).filter(Boolean);
+    const [hooks, server] = [await read("react.js"), await read("react_server.js")];
+    assert.match(hooks, /^"use client";\n/);
+    assert.deepEqual(exported(server)?.toSorted(), exported(hooks)?.toSorted());
+    assert.match(server, /from "\.\/react\.js"/);
+    assert.match(server, /function preloadQuery/);
+    assert.doesNotMatch(server, /from "react"/);
   });
 
   await t.step("in plain Node it subscribes, calls and lets the program exit", async () => {

@@ -52,6 +52,42 @@ Deno.test("a page renders without a WebSocket, with the client that it has at mo
   }
 });
 
+Deno.test("outside of a page, a client connects with its first use", async () => {
+  const { WebSocket } = globalThis;
+  const opened: string[] = [];
+  globalThis.WebSocket = class {
+    constructor(url: string) {
+      opened.push(url);
+    }
+    close() {}
+  } as unknown as typeof WebSocket;
+  try {
+    const uses: ((client: SynclineClient) => unknown)[] = [
+      (client) => void client.query(api.rows.text, { list: "a", rank: 1 }).catch(() => {}),
+      (client) => client.onConnectionState(() => {}),
+      (client) => client.onAuthState(() => {}),
+      (client) => client.setAuth(() => Promise.resolve(null)),
+    ];
+    for (const [index, use] of uses.entries()) {
+      const client = new SynclineClient("http://host.test");
+      const Status = () => <p>{useAuth().status}</p>;
+      renderToString(
+        <SynclineProvider client={client}>
+          <Status />
+        </SynclineProvider>,
+      );
+      assert.equal(opened.length, index);
+      use(client);
+      use(client);
+      assert.equal(opened.length, index + 1);
+      client.close();
+      await Promise.resolve();
+    }
+  } finally {
+    globalThis.WebSocket = WebSocket;
+  }
+});
+
 Deno.test("on a server queries are loading and preloaded ones are available", () => {
   const html = render(() => {
     const one = useQuery(api.rows.text, { list: "a", rank: 1 });
