@@ -18,6 +18,7 @@ const PAGES = {
   rate_limit: "rate_limits",
   route: "http#define-http-routes",
   schedule: "scheduling",
+  time: "queries#time",
   // Errors of the server and of commands.
   app_not_loaded: "troubleshooting#the-server-does-not-start",
   backup: "backups",

@@ -119,7 +119,9 @@ export const serveCommand: CommandSpec = {
 
 async function serve(options: ServeOptions, given: ExplicitValues): Promise<number> {
   using signals = new StopSignals();
-  const log = stderrLog({ debug: options.dev });
+  let ownUrl: string | undefined;
+  // Terminals make URLs clickable. Logs of a service are read on other machines.
+  const log = stderrLog({ debug: options.dev, docsOrigin: () => options.dev ? ownUrl : undefined });
   const restart = Promise.withResolvers<"restart">();
   const onRestart = () => restart.resolve("restart");
   try {
@@ -135,6 +137,7 @@ async function serve(options: ServeOptions, given: ExplicitValues): Promise<numb
     await using server = started;
     collectWhenIdle({ onCollected: native?.trimMemory });
     const { url, setupLink } = server;
+    ownUrl = url;
     const others = reachedAt({ host: config.host, url, interfaces: await networkInterfaces() });
     const text = banner({ config, url, cwd, setupLink, reachedAt: others });
     await Deno.stdout.write(new TextEncoder().encode(text));

@@ -42,24 +42,34 @@ function fieldText(value: unknown): string {
   return JSON.stringify(value) ?? String(value);
 }
 
-/** Replaces the code of a warning or error (`code`, or that of `error`) with the path of its page (DO3). */
-export function withDocsLink(level: LogLevel, fields: Record<string, unknown>): Record<string, unknown> {
+/** Replaces the code of a warning or error (`code`, or that of `error`) with the link of its page (DO3). */
+export function withDocsLink(
+  level: LogLevel,
+  fields: Record<string, unknown>,
+  origin = "",
+): Record<string, unknown> {
   if ("docs" in fields || (level !== "error" && level !== "warn")) return fields;
   const { code, ...others } = fields;
   const docs = docsPath(code);
-  if (docs !== null) return { ...others, docs };
+  if (docs !== null) return { ...others, docs: origin + docs };
   const ofError = docsPath(helpFields(fields["error"]).code);
-  return ofError === null ? fields : { ...fields, docs: ofError };
+  return ofError === null ? fields : { ...fields, docs: origin + ofError };
+}
+
+export interface StderrLogOptions {
+  /** Whether debug messages are written. */
+  readonly debug: boolean;
+  /** Returns the server's URL, which turns paths of pages into links. */
+  readonly docsOrigin?: () => string | undefined;
 }
 
 /** Returns a log that writes to standard error. */
-export function stderrLog({ debug }: { readonly debug: boolean }): Log {
+export function stderrLog({ debug, docsOrigin }: StderrLogOptions): Log {
   const encoder = new TextEncoder();
   return (level, message, fields = {}) => {
     if (level === "debug" && !debug) return;
-    const bytes = encoder.encode(
-      logLine({ at: new Date(), level, message, fields: withDocsLink(level, fields) }),
-    );
+    const linked = withDocsLink(level, fields, docsOrigin?.());
+    const bytes = encoder.encode(logLine({ at: new Date(), level, message, fields: linked }));
     try {
       for (let sent = 0; sent < bytes.length;) sent += Deno.stderr.writeSync(bytes.subarray(sent));
     } catch {

@@ -26,6 +26,7 @@ import { TimerWheel } from "./sockets/heartbeat.ts";
 import { DiffCache, FrameMemo } from "./sockets/transition_frame.ts";
 import { refuseCall } from "./refuse_call.ts";
 import { type QueryWork, SharedQueries } from "./queries/shared_queries.ts";
+import type { SharedQuery } from "./queries/shared_query.ts";
 import { InboundQuota } from "./sockets/inbound_frames.ts";
 import { type OutboundAccount, OutboundQuota } from "./sockets/outbound_quota.ts";
 
@@ -138,6 +139,7 @@ export class Hub {
       onWork: () => this.#schedule(),
       stuck: () => this.#stuckViews(),
       ...(onCacheHit && { onCacheHit }),
+      ...(dev && { onVolatile: volatileNotice(log) }),
     });
     this.#port = {
       host,
@@ -472,4 +474,20 @@ export class Hub {
 function* sessionKeys({ sessionId, principal }: Identity): Generator<string> {
   if (sessionId !== null) yield `s${sessionId}`;
   if (principal !== null) yield `p${principal}`;
+}
+
+/** Warns once for each function of the app. */
+function volatileNotice(log: Log): (query: SharedQuery) => void {
+  const noted = new Set<string>();
+  return ({ spec: { udfPath }, newest }) => {
+    // Runs that were stopped do not report what they read.
+    if (newest?.outcome.ok !== true || udfPath.startsWith("_") || noted.has(udfPath)) return;
+    noted.add(udfPath);
+    log(
+      "warn",
+      `The live query ${udfPath} reads the clock or random values. Its result changes when data changes, not as time passes: ` +
+        "pass the time as an argument, or store what changes with time",
+      { code: "time" },
+    );
+  };
 }

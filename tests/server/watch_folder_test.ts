@@ -9,6 +9,8 @@ interface Watched extends AsyncDisposable {
   /** Resolves when the watch has called `onEdit` this often. */
   calls(count: number): Promise<void>;
   count(): number;
+  /** Files of the last call. */
+  files(): readonly string[];
 }
 
 /** A watched folder. `during` runs inside each call. */
@@ -20,11 +22,13 @@ async function watched(
   await Deno.mkdir(join(folder, "deep"));
   const signal = new AbortController();
   let count = 0;
+  let edited: readonly string[] = [];
   let wake = () => {};
   const watching = watchFolder(folder, {
     signal: signal.signal,
     ...(settleMs !== undefined && { settleMs }),
-    onEdit: async () => {
+    onEdit: async (files) => {
+      edited = files;
       const call = ++count;
       await during(call);
       wake();
@@ -34,6 +38,7 @@ async function watched(
     folder,
     signal,
     count: () => count,
+    files: () => edited,
     async calls(expected) {
       while (count < expected) await new Promise<void>((resolve) => wake = resolve);
     },
@@ -52,6 +57,7 @@ Deno.test("a burst of edits, new folders included, is one call", async () => {
   await Deno.writeTextFile(join(w.folder, "b.tsx"), "");
   await w.calls(1);
   assert.equal(w.count(), 1);
+  assert.deepEqual(w.files(), ["b.tsx", "deep/a.ts"]);
 });
 
 Deno.test("edits made while a call runs lead to one more call", async () => {

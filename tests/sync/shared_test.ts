@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { sharedQueryLimits } from "../../mod/sync/limits.ts";
 import { anonymous, type Identity } from "../../mod/functions/identity.ts";
+import type { Log } from "../../mod/kit/log.ts";
 import { World } from "./support/world.ts";
 import { settle } from "./support/test_socket.ts";
 
@@ -473,4 +474,21 @@ Deno.test("[PG5] commits that a query may have read are published", async () => 
   world.host.write({ b: 1 });
   await settle();
   assert.equal(world.host.groupsMade, 1);
+});
+
+Deno.test("with --dev, a live query that reads the clock is reported once, and one-time calls are not", async () => {
+  const warnings: string[] = [];
+  const log: Log = (level, message) => void (level === "warn" && warnings.push(message));
+  for (const dev of [false, true]) {
+    const world = new World({ dev, log });
+    const socket = world.connected();
+    await world.hub.query({ udfPath: "now", args: { once: 1 }, identity: anonymous, origin: "client" });
+    assert.deepEqual(warnings, []);
+    socket.add(0, "now");
+    socket.add(1, "now", { again: 1 });
+    socket.add(2, "get", { key: "a" });
+    await settle();
+  }
+  assert.equal(warnings.length, 1);
+  assert.match(warnings[0] ?? "", /^The live query now reads the clock/);
 });

@@ -9,6 +9,9 @@ import { watchFolder } from "./watch_folder.ts";
 /** Outcome of loading edited functions. With `ok: false`, the old code stays in use. */
 export type ReloadResult = { readonly ok: true } | { readonly ok: false; readonly message: string };
 
+/** Edited files named in a message. */
+const NAMES_MAX = 3;
+
 export interface DevModeOptions {
   readonly functionsDir: string;
   readonly log: Log;
@@ -36,18 +39,22 @@ export async function runDevMode(
   try {
     await watchFolder(functionsDir, {
       signal,
-      onEdit: async () => {
+      onEdit: async (files) => {
         clearTimeout(standByLater);
         // The check concerns outdated code; the edit is served first.
         check.abort();
         await updateGeneratedModule(functionsDir, log);
         const result = await reload();
-        if (result.ok) log("info", "Functions reloaded");
+        if (result.ok) log("info", "Functions reloaded", { edited: named(files) });
         else {
           const message = withFullPaths(result.message, functionsDir);
-          log("error", `Cannot load the edit; the previous code stays in use:\n${message}`, {
-            code: "app_not_loaded",
-          });
+          log(
+            "error",
+            `Cannot load the edit of ${named(files)}; the previous code stays in use:\n${message}`,
+            {
+              code: "app_not_loaded",
+            },
+          );
         }
         standBy();
         startCheck();
@@ -69,4 +76,10 @@ async function reportTypes(check: Promise<TypeCheckResult | null>, log: Log): Pr
   } catch (error) {
     log("warn", "Cannot check the types", { error });
   }
+}
+
+/** The first names of a list. */
+function named(files: readonly string[]): string {
+  const [shown, more] = [files.slice(0, NAMES_MAX), files.length - NAMES_MAX];
+  return shown.join(", ") + (more > 0 ? ` and ${more} more` : "");
 }

@@ -8,8 +8,11 @@ const SOURCE_FILE = /\.(?:[cm]?[jt]sx?|json)$/;
 
 export interface WatchOptions {
   readonly signal: AbortSignal;
-  /** Called after each burst of edits, one call at a time. Edits during a call cause one more. */
-  readonly onEdit: () => Promise<void>;
+  /**
+   * Called after each burst of edits, one call at a time, with the paths of the edited files relative to the folder. Edits during
+   * a call cause one more.
+   */
+  readonly onEdit: (files: readonly string[]) => Promise<void>;
   /** Quiet time that ends a burst, in milliseconds. For tests. */
   readonly settleMs?: number;
 }
@@ -25,41 +28,39 @@ export async function watchFolder(
   const calls = new EditCalls(onEdit, settleMs);
   try {
     if (signal.aborted) return watcher.close();
-    for await (const event of watcher) if (matters(event, folder)) calls.edited();
+    for await (const event of watcher) calls.edited(editedFiles(event, folder));
   } finally {
     signal.removeEventListener("abort", stop);
     await calls.end();
   }
 }
 
-/** Whether an event is an edit of source code by the author, rather than a read, a generated file or the installation of a package. */
-function matters({ kind, paths }: Deno.FsEvent, folder: string): boolean {
-  if (kind === "access" || kind === "any" || kind === "other") return false;
-  return paths.some((path) => {
+/** Files of source code that their author edited: no reads, generated files or installations of packages. */
+function editedFiles({ kind, paths }: Deno.FsEvent, folder: string): string[] {
+  if (kind === "access" || kind === "any" || kind === "other") return [];
+  return paths.map((path) => path.slice(folder.length + 1)).filter((path) => {
     const name = path.slice(path.lastIndexOf("/") + 1);
-    if (path.slice(folder.length).includes("/node_modules/")) return false;
+    if (`/${path}`.includes("/node_modules/")) return false;
     return !name.startsWith(".") && name !== GENERATED_FILE && SOURCE_FILE.test(name);
   });
 }
 
 class EditCalls {
-  readonly #onEdit: () => Promise<void>;
+  readonly #onEdit: WatchOptions["onEdit"];
   readonly #settleMs: number;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #running: Promise<void> | null = null;
-  /** Whether there were edits during the running call. */
-  #again = false;
+  /** Edited since the last call. */
+  #files = new Set<string>();
 
-  constructor(onEdit: () => Promise<void>, settleMs: number) {
+  constructor(onEdit: WatchOptions["onEdit"], settleMs: number) {
     this.#onEdit = onEdit;
     this.#settleMs = settleMs;
   }
 
-  edited(): void {
-    if (this.#running !== null) {
-      this.#again = true;
-      return;
-    }
+  edited(files: readonly string[]): void {
+    for (const file of files) this.#files.add(file);
+    if (this.#files.size === 0 || this.#running !== null) return;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       this.#running = this.#run();
@@ -68,16 +69,15 @@ class EditCalls {
 
   async end(): Promise<void> {
     clearTimeout(this.#timer);
-    this.#again = false;
     await this.#running;
+    clearTimeout(this.#timer);
   }
 
   async #run(): Promise<void> {
-    await this.#onEdit();
+    const files = [...this.#files].sort();
+    this.#files = new Set();
+    await this.#onEdit(files);
     this.#running = null;
-    if (this.#again) {
-      this.#again = false;
-      this.edited();
-    }
+    this.edited([]);
   }
 }

@@ -47,6 +47,8 @@ export interface SharedQueriesOptions {
   readonly stuck: () => Iterable<View>;
   /** Called with the function path when a result is served from cache. Optional. */
   readonly onCacheHit?: (udfPath: string) => void;
+  /** Called after a run of a live query that read the clock or random values. Optional. */
+  readonly onVolatile?: (query: SharedQuery) => void;
 }
 
 export type Requester = Pick<FunctionCall, "identity" | "caller" | "request">;
@@ -93,7 +95,6 @@ export class SharedQueries {
     });
   }
 
-  /** Newest commit known here. */
   get ts(): number {
     return this.#ts;
   }
@@ -386,6 +387,7 @@ export class SharedQueries {
     if (target !== query) this.#copyVersions(target, query);
     const version = this.#record(target, answer);
     if (target !== query) this.#reassignAll(query, scope);
+    if (answer.nondeterministic && target.subscribers.size > 0) this.#options.onVolatile?.(target);
     this.#answerWaiters(target, { run, version });
     this.#updateState(target);
     target.notifyViews();

@@ -56,6 +56,7 @@ export interface WorldOptions extends MemoryHostOptions {
   readonly memoryBytes?: number;
   /** The newest commit of the process that the hub hears commits of. */
   readonly newest?: HubOptions["newest"];
+  readonly log?: HubOptions["log"];
 }
 
 export class World {
@@ -64,7 +65,7 @@ export class World {
   readonly host: MemoryHost;
   readonly hub: Hub;
 
-  constructor({ dev = false, memoryBytes, newest, ...options }: WorldOptions = {}) {
+  constructor({ dev = false, memoryBytes, newest, log, ...options }: WorldOptions = {}) {
     this.host = new MemoryHost({
       ...options,
       queries: { ...queries, ...options.queries },
@@ -78,6 +79,7 @@ export class World {
       later: queueMicrotask,
       ...(memoryBytes !== undefined && { memoryBytes }),
       ...(newest && { newest }),
+      ...(log && { log }),
     });
   }
 
