@@ -1,6 +1,6 @@
 /** The `package.json` of both packages. */
 import project from "../../../deno.json" with { type: "json" };
-import { PEERS } from "../../client/build/package_files.ts";
+import { exportOf, PEERS } from "../../client/build/package_files.ts";
 import { projectDir } from "./copy_tree.ts";
 import { nativePackages } from "./native_packages.ts";
 
@@ -42,7 +42,6 @@ async function remoteAddress(): Promise<string | null> {
 
 /** Returns the `package.json` of `syncline`. */
 export async function synclineManifest(entries: readonly string[]): Promise<string> {
-  const entry = (name: string) => ({ types: `./${name}.d.ts`, default: `./${name}.js` });
   return text({
     name: "syncline",
     description: "A self-hosted realtime backend: server, commands, client and React hooks",
@@ -51,8 +50,8 @@ export async function synclineManifest(entries: readonly string[]): Promise<stri
     bin: { syncline: "bin/syncline.mjs" },
     sideEffects: false,
     exports: {
-      ".": entry("client"),
-      ...Object.fromEntries(entries.map((name) => [`./${name}`, entry(name)])),
+      ".": exportOf("client"),
+      ...Object.fromEntries(entries.map((name) => [`./${name}`, exportOf(name)])),
       "./package.json": "./package.json",
     },
     peerDependencies: PEERS,

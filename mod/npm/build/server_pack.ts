@@ -1,10 +1,14 @@
 /** Packs the server's files into one file, because npm needs about the same time for each file regardless of size. */
+import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import { writeAll } from "../../kit/durable_files.ts";
+import { brotliCompressSync, constants } from "node:zlib";
 import { packId, type PackIndex } from "../node/server_pack.ts";
 
-/** Packs a folder into one file: a JSON line with paths and sizes, and the contents. Returns an id of the contents. */
+/** The highest quality takes ten times as long for 3 %. */
+const QUALITY = { [constants.BROTLI_PARAM_QUALITY]: 9 };
+
+/** Packs a folder into one compressed file: a JSON line with paths and sizes, and the contents. Returns an id of them. */
 export async function writePack(folder: string, target: string): Promise<string> {
   const paths: string[] = [];
   const list = async (below: string): Promise<void> => {
@@ -15,15 +19,9 @@ export async function writePack(folder: string, target: string): Promise<string>
   };
   await list("");
   paths.sort();
-  const sizes = await Promise.all(paths.map(async (path) => (await Deno.stat(join(folder, path))).size));
-  const index: PackIndex = paths.map((path, at) => [path, sizes[at] ?? 0]);
-  const hash = createHash("sha256");
-  using file = await Deno.open(target, { write: true, create: true, truncate: true });
-  const put = async (bytes: Uint8Array) => {
-    hash.update(bytes);
-    await writeAll(file, bytes);
-  };
-  await put(new TextEncoder().encode(`${JSON.stringify(index)}\n`));
-  for (const path of paths) await put(await Deno.readFile(join(folder, path)));
-  return packId(hash.digest("hex"));
+  const files = await Promise.all(paths.map((path) => Deno.readFile(join(folder, path))));
+  const index: PackIndex = paths.map((path, at) => [path, files[at]?.length ?? 0]);
+  const contents = Buffer.concat([Buffer.from(`${JSON.stringify(index)}\n`), ...files]);
+  await Deno.writeFile(target, brotliCompressSync(contents, { params: QUALITY }));
+  return packId(createHash("sha256").update(contents).digest("hex"));
 }

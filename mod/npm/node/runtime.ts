@@ -1,6 +1,6 @@
 /** Prepares the Deno runtime and the server that npm has installed, without network access. */
 import { type ChildProcess, spawn, type StdioOptions } from "node:child_process";
-import { accessSync, constants, readdirSync, readFileSync, statSync } from "node:fs";
+import { accessSync, constants, readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
@@ -95,7 +95,7 @@ function isWritable(folder: string): boolean {
   }
 }
 
-/** Adds a native package to the cache. Returns its folder. */
+/** Adds a native package to the cache, without using the disk twice. Returns its folder. */
 function place(folder: string, cache: string): string {
   const { name, version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as {
     readonly name: string;
@@ -110,8 +110,9 @@ function place(folder: string, cache: string): string {
 function* filesIn(folder: string, below = ""): Generator<FileEntry, void, void> {
   for (const name of readdirSync(join(folder, below))) {
     const path = below === "" ? name : `${below}/${name}`;
-    if (statSync(join(folder, path)).isDirectory()) yield* filesIn(folder, path);
-    else yield [path, readFileSync(join(folder, path))];
+    const file = realpathSync(join(folder, path));
+    if (statSync(file).isDirectory()) yield* filesIn(folder, path);
+    else yield [path, readFileSync(file), file];
   }
 }
 

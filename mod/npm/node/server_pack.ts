@@ -1,9 +1,13 @@
 /** Unpacks the server's files, which the package contains as one file. */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { brotliDecompressSync } from "node:zlib";
 import { ensureComplete, type FileEntry } from "./whole_folder.ts";
 
-/** The JSON of the first line: paths with slashes, and sizes in bytes. The contents follow in the same order. */
+/**
+ * The JSON of the first line of the decompressed pack: paths with slashes, and sizes in bytes. The contents follow in the same
+ * order.
+ */
 export type PackIndex = readonly (readonly [path: string, bytes: number])[];
 
 const LF = 0x0a;
@@ -21,8 +25,13 @@ export function unpack(pack: string, { folder, id }: { readonly folder: string; 
 }
 
 function checked(pack: string, id: string): Uint8Array {
-  const bytes = readFileSync(pack);
-  if (packId(createHash("sha256").update(bytes).digest("hex")) === id) return bytes;
+  const read = readFileSync(pack);
+  try {
+    const bytes = brotliDecompressSync(read);
+    if (packId(createHash("sha256").update(bytes).digest("hex")) === id) return bytes;
+  } catch {
+    // Not compressed data: damaged as well.
+  }
   throw new Error(`${pack} is damaged: reinstall the package`);
 }
 

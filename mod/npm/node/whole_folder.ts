@@ -5,7 +5,16 @@
  * later, and a marker file next to the folder records it. A folder without a marker is compared with the expected files,
  * because files may be empty after a power failure.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { open, readdir, writeFile } from "node:fs/promises";
 import { randomBytes } from "node:crypto";
 import { basename, dirname, join } from "node:path";
@@ -13,8 +22,8 @@ import process from "node:process";
 import { hasCode } from "./plain_error.ts";
 import { renameWithRetries } from "./rename.ts";
 
-/** A relative path with slashes, and the contents. */
-export type FileEntry = readonly [path: string, bytes: Uint8Array];
+/** A relative path with slashes, the contents, and the path of a file with them, to which the new file is a hard link if possible. */
+export type FileEntry = readonly [path: string, bytes: Uint8Array, source?: string];
 
 /** Each call restarts the iteration. */
 export type Files = () => Iterable<FileEntry>;
@@ -60,14 +69,25 @@ function markOf(folder: string): string {
 
 function writeInto(folder: string, files: Files): void {
   const made = new Set<string>();
-  for (const [path, bytes] of files()) {
+  for (const [path, bytes, source] of files()) {
     const target = join(folder, path);
     const parent = dirname(target);
     if (!made.has(parent)) {
       mkdirSync(parent, { recursive: true });
       made.add(parent);
     }
+    if (source !== undefined && linked(source, target)) continue;
     writeFileSync(target, bytes, { mode: path.startsWith("bin/") ? 0o755 : 0o644 });
+  }
+}
+
+/** Returns whether a hard link could be made: not across disks, nor on all file systems. */
+function linked(source: string, target: string): boolean {
+  try {
+    linkSync(source, target);
+    return true;
+  } catch {
+    return false;
   }
 }
 
