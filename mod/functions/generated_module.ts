@@ -48,7 +48,8 @@ ${entries.join("")}}
 /** References to functions: \`api\` for those of clients, \`internal\` for internal ones. */
 export const { api, internal } = createApi<Modules>();
 
-type Model = AppDataModel<${schema === undefined ? "null" : `typeof import("./${schema.file}")`}>;
+/** The tables, as types. */
+export type Model = AppDataModel<${schema === undefined ? "null" : `typeof import("./${schema.file}")`}>;
 
 export type Doc<Table extends TableNames<Readable<Model>>> = DocumentOf<Readable<Model>, Table>;
 

@@ -74,6 +74,7 @@ export async function documentedApps(): Promise<Map<string, Map<string, string>>
     apps.set(app, files);
   }
   const shown = new Set<string>();
+  const additions: (() => void)[] = [];
   for (const page of (await pages()).filter((path) => path === "README.md" || path.startsWith("docs/"))) {
     const app = APP_PAGES[page] ?? "guide";
     const files = apps.get(app) ?? new Map<string, string>();
@@ -84,8 +85,10 @@ export async function documentedApps(): Promise<Map<string, Map<string, string>>
       assert.ok(file !== null, `a block without a file name in ${page}: ${block.text}`);
       const { name, isAddition } = file;
       if (isAddition) {
-        assert.ok(files.has(name), `${page} adds to ${name}`);
-        files.set(name, files.get(name) + block.text);
+        additions.push(() => {
+          assert.ok(files.has(name), `${page} adds to ${name}`);
+          files.set(name, files.get(name) + block.text);
+        });
       } else {
         assert.ok(!shown.has(`${app}/${name}`), `${name} appears twice, the second time in ${page}`);
         shown.add(`${app}/${name}`);
@@ -93,6 +96,7 @@ export async function documentedApps(): Promise<Map<string, Map<string, string>>
       }
     }
   }
+  for (const add of additions) add();
   return apps;
 }
 

@@ -34,8 +34,8 @@ Deno.test({
       const context = await browser.newContext({ viewport: { width: 375, height: 740 } });
       const [page, other] = [await context.newPage(), await context.newPage()];
       await page.goto(server.url);
-      await page.getByPlaceholder("Email").fill("ada@example.com");
-      await page.getByPlaceholder("Password").fill("correct horse battery");
+      await page.getByLabel("Email").fill("ada@example.com");
+      await page.getByLabel("Password").fill("correct horse battery");
       const fits = () => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth);
       assert.ok(await fits());
       await page.getByRole("button", { name: "Sign up" }).click();
@@ -47,8 +47,10 @@ Deno.test({
       await other.getByText("Milk").waitFor();
       await page.getByRole("checkbox").check();
       await other.locator("input:checked").waitFor();
+      await other.getByRole("button", { name: "Remove Milk" }).click();
+      await page.getByText("Nothing to do").waitFor();
       await page.getByRole("button", { name: "Sign out" }).click();
-      await page.getByPlaceholder("Email").waitFor();
+      await page.getByLabel("Email").waitFor();
     } finally {
       await browser.close();
     }

@@ -124,10 +124,13 @@ Deno.test("the generated files of templates and examples are up to date", async 
     const app of [
       "templates/react",
       "templates/plain",
+      "templates/showcase",
       "templates/server",
       "examples/chat",
       "examples/todo",
       "examples/transfer",
+      "examples/next",
+      "examples/react_router",
     ]
   ) {
     const functionsDir = `${repository}/${app}/functions`;

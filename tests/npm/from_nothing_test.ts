@@ -108,7 +108,7 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
     );
     await editor.open(file, text);
     const names = await editor.completions(file, { text, behind: "useQuery(api.tasks." });
-    assert.deepEqual(names.toSorted(), ["add", "list", "setDone"]);
+    assert.deepEqual(names.toSorted(), ["add", "list", "remove", "setDone"]);
     const fields = await editor.completions(file, { text, behind: "list)?.[0]?." });
     assert.deepEqual(["_id", "by", "done", "text"].filter((name) => !fields.includes(name)), []);
     const [definition = ""] = await editor.definitions(file, { text, name: "api.tasks.list" });
@@ -327,8 +327,8 @@ async function twoTabs(url: string): Promise<void> {
     const pages = await Promise.all(["eve", "fay"].map(async (name) => {
       const page = await (await browser.newContext()).newPage();
       await page.goto(url);
-      await page.getByPlaceholder("Email").fill(`${name}@example.com`);
-      await page.getByPlaceholder("Password").fill("secret words");
+      await page.getByLabel("Email").fill(`${name}@example.com`);
+      await page.getByLabel("Password").fill("secret words");
       await page.getByRole("button", { name: "Sign up" }).click();
       await page.getByText("Buy milk").waitFor();
       return page;
@@ -337,7 +337,7 @@ async function twoTabs(url: string): Promise<void> {
     await here?.getByPlaceholder("What needs to be done?").fill("Call Fay");
     await here?.getByRole("button", { name: "Add" }).click();
     await there?.getByText("Call Fay").waitFor();
-    await there?.getByLabel("Call Fay").click();
+    await there?.getByRole("checkbox", { name: "Call Fay" }).check();
     await here?.locator("input:checked").waitFor();
   } finally {
     await browser.close();

@@ -117,7 +117,7 @@ function findNpm(): string | null {
   return npmFound = isUsable ? program : null;
 }
 
-function onPath(program: string): string | null {
+export function onPath(program: string): string | null {
   return searchPath().map((folder) => join(folder, program)).find(isFile) ?? null;
 }
 

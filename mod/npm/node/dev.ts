@@ -19,7 +19,7 @@ export async function dev(args: readonly string[]): Promise<number> {
     );
   }
   if (!isFolder(join(root, "functions")) && !given(args, "--functions")) {
-    throw new PlainError(`${root} has no folder "functions": \run \`npx syncline init\` to create it`);
+    throw new PlainError(`${root} has no folder "functions": run \`npx syncline init\` to create it`);
   }
   const runtime = openRuntime();
   const wantsVite = !given(args, "--static") && usesVite(root);
@@ -79,9 +79,10 @@ function given(args: readonly string[], flag: string): boolean {
   return args.some((arg) => arg === flag || arg.startsWith(`${flag}=`));
 }
 
+/** Whether the app's page comes from Vite itself. A framework that renders on a server has no `index.html`, and a dev server of its own. */
 function usesVite(root: string): boolean {
   const { dependencies, devDependencies } = readManifest(root);
-  return "vite" in { ...dependencies, ...devDependencies };
+  return "vite" in { ...dependencies, ...devDependencies } && existsSync(join(root, "index.html"));
 }
 
 /** The variables of `ctx.env`: those in `.env`, unless another file is named. */

@@ -8,7 +8,7 @@ import { renameWithRetries } from "./rename.ts";
 /** Folder of the package. This module is bundled into a file of its subfolder. */
 const home = fileURLToPath(new URL("..", import.meta.url));
 
-export const templates = ["react", "plain", "server"] as const;
+export const templates = ["react", "plain", "showcase", "server"] as const;
 export type Template = (typeof templates)[number];
 
 /** The templates in this package. */

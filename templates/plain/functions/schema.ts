@@ -1,3 +1,4 @@
+/** Tables and indexes, and the builders and types that functions import. */
 import { createFunctions, defineSchema, defineTable, id } from "syncline/server";
 import { z } from "zod";
 
@@ -6,4 +7,7 @@ const schema = defineSchema({
 });
 
 export default schema;
-export const { query, mutation } = createFunctions(schema);
+export const { query, mutation, action, internalQuery, internalMutation, internalAction } = createFunctions(
+  schema,
+);
+export type { Doc, Model, MutationCtx, QueryCtx } from "./_generated.ts";

@@ -16,7 +16,8 @@ export interface Modules {
 /** References to functions: `api` for those of clients, `internal` for internal ones. */
 export const { api, internal } = createApi<Modules>();
 
-type Model = AppDataModel<typeof import("./schema.ts")>;
+/** The tables, as types. */
+export type Model = AppDataModel<typeof import("./schema.ts")>;
 
 export type Doc<Table extends TableNames<Readable<Model>>> = DocumentOf<Readable<Model>, Table>;
 

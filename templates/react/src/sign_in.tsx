@@ -1,32 +1,38 @@
-import { useState } from "react";
+/** Sign-in and sign-up with email and password. */
+import { useActionState } from "react";
 import { useAuth } from "syncline/react";
 
 export function SignIn() {
   const { auth } = useAuth();
-  const [problem, setProblem] = useState("");
-
-  async function submit(fields: FormData, action: "signIn" | "signUp") {
+  const [{ email, message }, submit, isPending] = useActionState(async (_: unknown, fields: FormData) => {
     const [email, password] = [String(fields.get("email")), String(fields.get("password"))];
     try {
-      await auth[action]({ email, password });
+      if (fields.get("intent") === "signIn") await auth.signIn({ email, password });
+      else if ((await auth.signUp({ email, password })).verificationRequired) {
+        return { email, message: "Open the link in the mail that we have sent you" };
+      }
+      return { email, message: "" };
     } catch (error) {
-      setProblem(error instanceof Error ? error.message : String(error));
+      return { email, message: error instanceof Error ? error.message : String(error) };
     }
-  }
+  }, { email: "", message: "" });
 
   return (
-    <form>
-      <input name="email" type="email" placeholder="Email" autoComplete="email" required />
-      <input
-        name="password"
-        type="password"
-        placeholder="Password"
-        autoComplete="current-password"
-        required
-      />
-      <button type="submit" formAction={(fields) => submit(fields, "signIn")}>Sign in</button>
-      <button type="submit" formAction={(fields) => submit(fields, "signUp")}>Sign up</button>
-      <p role="alert">{problem}</p>
+    <form className="card" action={submit}>
+      <h2>Welcome</h2>
+      <label>
+        Email
+        <input name="email" type="email" autoComplete="email" defaultValue={email} required />
+      </label>
+      <label>
+        Password
+        <input name="password" type="password" autoComplete="current-password" minLength={8} required />
+      </label>
+      <p role="alert">{message}</p>
+      <div className="row">
+        <button className="main" name="intent" value="signIn" disabled={isPending}>Sign in</button>
+        <button name="intent" value="signUp" disabled={isPending}>Sign up</button>
+      </div>
     </form>
   );
 }

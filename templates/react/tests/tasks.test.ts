@@ -10,6 +10,8 @@ test("a task added by one user appears for another", async () => {
     expect(await tasks.next()).toEqual([]);
     const task = await ada.mutation(api.tasks.add, { text: "Buy milk" });
     expect(await tasks.next()).toMatchObject([{ _id: task, text: "Buy milk", by: ada.userId }]);
+    await ada.mutation(api.tasks.remove, { task });
+    expect(await tasks.next()).toEqual([]);
     await expect(server.mutation(api.tasks.add, { text: "Nobody's" })).rejects.toThrow("Sign in first");
   } finally {
     await server.close();

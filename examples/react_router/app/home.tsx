@@ -1,0 +1,45 @@
+/** A route: its loader runs the query on the server, and the component keeps the list live. */
+import { useState } from "react";
+import { useLoaderData } from "react-router";
+import { SynclineHttpClient } from "syncline/client";
+import { Authenticated, preloadQuery, Unauthenticated, useAuth, useMutation, usePreloadedQuery } from "syncline/react";
+import { api } from "../functions/_generated.ts";
+import { url } from "./client.ts";
+
+export async function loader() {
+  return await preloadQuery(new SynclineHttpClient(url), api.tasks.list);
+}
+
+export default function Home() {
+  const tasks = usePreloadedQuery(useLoaderData<typeof loader>());
+  const add = useMutation(api.tasks.add);
+  const { auth } = useAuth();
+  const [problem, setProblem] = useState("");
+  const attempt = (call: Promise<unknown>) => {
+    setProblem("");
+    return call.then(() => {}, (error: Error) => setProblem(error.message));
+  };
+  return (
+    <main>
+      <h1>Tasks</h1>
+      <Authenticated>
+        <form action={(fields) => attempt(add({ text: String(fields.get("text")) }))}>
+          <input name="text" aria-label="New task" required />
+          <button>Add</button>
+        </form>
+      </Authenticated>
+      <Unauthenticated>
+        <form
+          action={(fields) =>
+            attempt(auth.signUp({ email: String(fields.get("email")), password: String(fields.get("password")) }))}
+        >
+          <input name="email" type="email" aria-label="Email" required />
+          <input name="password" type="password" aria-label="Password" required />
+          <button>Sign up</button>
+        </form>
+      </Unauthenticated>
+      <p role="alert">{problem}</p>
+      <ul>{tasks.map((task) => <li key={task._id}>{task.text}</li>)}</ul>
+    </main>
+  );
+}
