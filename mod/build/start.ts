@@ -8,10 +8,13 @@ import { fileURLToPath } from "node:url";
 const root = new URL("../../", import.meta.url);
 /** Contains a folder for each state of the sources. */
 const FOLDER = "mod/.bundles/";
-/** Newest bundles that remain: a server may still run from those before the newest. */
-const KEPT = 2;
 /** Time to build bundles. */
 const BUILD_MS_MAX = 120_000;
+
+const state = stateOfSources();
+const all = new URL(FOLDER, root);
+/** Bundles of this state. */
+const built = new URL(state, all);
 
 /** Hash of the names, sizes and times of all files that bundles depend on. */
 function stateOfSources(): string {
@@ -32,18 +35,26 @@ function stateOfSources(): string {
   return hash.digest("hex").slice(0, 16);
 }
 
-function isFolder(url: URL): boolean {
-  try {
-    return Deno.statSync(url).isDirectory;
-  } catch {
-    return false;
-  }
+function mainOf(folder: URL): URL {
+  return new URL(`${folder.href}/main.js`);
 }
 
-/** Builds the bundles of this state. Returns whether they exist. */
-async function build(state: string): Promise<boolean> {
-  const all = new URL(FOLDER, root);
-  const built = new URL(state, all);
+/** Protects the bundles of this state from removal until this process ends. Returns whether they exist. */
+async function use(): Promise<boolean> {
+  try {
+    // The kernel releases the lock.
+    const main = Deno.openSync(mainOf(built));
+    if (await main.tryLock(false) && modifiedAt(mainOf(built)) > 0) return true;
+    // Another start removes them.
+    main.close();
+  } catch {
+    // They do not exist.
+  }
+  return false;
+}
+
+/** Builds the bundles of this state and uses them. Returns whether they exist. */
+async function build(): Promise<boolean> {
   // Another start may build the same ones. They get their name when they are complete.
   const unfinished = `${state}.${Deno.pid}`;
   let failure: Record<string, unknown> = {};
@@ -64,8 +75,8 @@ async function build(state: string): Promise<boolean> {
     failure = { error };
   }
   removeIfPossible(new URL(unfinished, all));
-  if (isFolder(built)) {
-    removeOld(all);
+  if (await use()) {
+    await removeOld();
     return true;
   }
   const { stderrLog } = await import("../kit/log.ts");
@@ -83,15 +94,27 @@ function builderArguments(folder: string): string[] {
   ];
 }
 
-function removeOld(all: URL): void {
-  const folders = [...Deno.readDirSync(all)].map(({ name }) => {
-    const url = new URL(name, all);
-    return { url, time: modifiedAt(url) };
-  });
-  for (const { url } of folders.sort((a, b) => b.time - a.time).slice(KEPT)) removeIfPossible(url);
+/** Removes bundles of other states that no process uses. */
+async function removeOld(): Promise<void> {
+  for (const { name } of [...Deno.readDirSync(all)]) {
+    const folder = new URL(name, all);
+    const isBeingBuilt = name.includes(".") && modifiedAt(folder) > Date.now() - BUILD_MS_MAX;
+    if (name !== state && !isBeingBuilt) await removeUnused(folder);
+  }
 }
 
-/** Returns 0 for a folder that another start has removed. */
+async function removeUnused(folder: URL): Promise<void> {
+  try {
+    // Locked until the folder is removed, so that no start uses it in between.
+    using main = Deno.openSync(mainOf(folder));
+    if (await main.tryLock(true)) removeIfPossible(folder);
+  } catch (error) {
+    // Otherwise another process may use it.
+    if (error instanceof Deno.errors.NotFound) removeIfPossible(folder);
+  }
+}
+
+/** Returns 0 for a file or folder that another start has removed. */
 function modifiedAt(url: URL): number {
   try {
     return Deno.statSync(url).mtime?.getTime() ?? 0;
@@ -108,6 +131,5 @@ function removeIfPossible(url: URL): void {
   }
 }
 
-const state = stateOfSources();
-const isBuilt = isFolder(new URL(`${FOLDER}${state}`, root)) || await build(state);
-await import(new URL(isBuilt ? `${FOLDER}${state}/main.js` : "main.ts", root).href);
+const isBuilt = await use() || await build();
+await import(isBuilt ? mainOf(built).href : new URL("main.ts", root).href);
