@@ -1,5 +1,5 @@
 /** The leader's end of the link to one follower: runs its calls, with the limits of local calls, and sends it events. */
-import type { RunObserver } from "../functions/host/mod.ts";
+import type { ActionAnswer, RunObserver } from "../functions/host/mod.ts";
 import type { FunctionCall, MutationAnswer, MutationCall } from "../functions/host_port.ts";
 import type { Identity } from "../functions/identity.ts";
 import { failed, type Outcome, outcomeUnknown } from "../functions/outcome.ts";
@@ -42,18 +42,32 @@ export interface FollowerOptions {
   readonly log: Log;
 }
 
-/** Checks the sessions of callers before their calls run. The calls of one caller keep their order. */
-export class SessionChecks {
+/** Runs calls that have waited for this leader or come from a follower, after a check of the caller's session. Keeps their order. */
+export class CheckedCalls {
+  readonly #host: CallHost;
   readonly #isLive: IsLive | undefined;
+  /** The newest check of each caller. */
   readonly #newest = new Map<string, Promise<Outcome | null>>();
 
-  /** Without `isLive`, every call is accepted. */
-  constructor(isLive: IsLive | undefined) {
-    this.#isLive = isLive;
+  constructor({ host, admits }: Pick<FollowerOptions, "host" | "admits">) {
+    this.#host = host;
+    this.#isLive = admits;
+  }
+
+  async mutate(call: MutationCall): Promise<MutationAnswer> {
+    const refused = await this.#refusalOf(call);
+    return refused === null
+      ? await this.#host.mutate(call)
+      : { outcome: refused, ts: this.#host.ts, replayed: false };
+  }
+
+  async act(call: FunctionCall): Promise<ActionAnswer> {
+    const outcome = await this.#refusalOf(call) ?? await this.#host.act(call);
+    return { outcome, ts: this.#host.ts };
   }
 
   /** Resolves with the refusal of a call; `null` if it may run. */
-  async refusalOf({ caller, identity, origin }: FunctionCall): Promise<Outcome | null> {
+  async #refusalOf({ caller, identity, origin }: FunctionCall): Promise<Outcome | null> {
     const turn = caller?.turn ?? "";
     const before = this.#newest.get(turn);
     const isLive = this.#isLive;
@@ -78,7 +92,7 @@ export class FollowerConnection {
   readonly #ready = Promise.withResolvers<void>();
   /** Resolvers of `pauseQueries`, by number. */
   readonly #pausing = new Map<number, () => void>();
-  readonly #sessions: SessionChecks;
+  readonly #checked: CheckedCalls;
   #calls = 0;
   /** Resolved when no call is in progress. Set while `leave` waits. */
   #idle: PromiseWithResolvers<void> | null = null;
@@ -89,7 +103,7 @@ export class FollowerConnection {
     this.#link = link;
     this.#hello = hello;
     this.#options = options;
-    this.#sessions = new SessionChecks(options.admits);
+    this.#checked = new CheckedCalls(options);
     this.#ready.promise.catch(() => {});
     link.ended.then(({ detail }) => {
       this.#ready.reject(new Error(`The link ended: ${detail}`));
@@ -197,15 +211,14 @@ export class FollowerConnection {
   }
 
   async #mutate(id: number, call: MutationCall): Promise<void> {
-    const refused = await this.#sessions.refusalOf(call);
-    if (refused !== null) return this.#answer(id, refused);
-    const { outcome, ...answer } = await this.#options.host.mutate(call);
+    const { outcome, ...answer } = await this.#checked.mutate(call);
     const { end, text } = wireEnd(outcome);
     this.send({ t: "mutated", id, end, answer }, text);
   }
 
   async #act(id: number, call: FunctionCall): Promise<void> {
-    this.#answer(id, await this.#sessions.refusalOf(call) ?? await this.#options.host.act(call));
+    const { outcome } = await this.#checked.act(call);
+    this.#answer(id, outcome);
   }
 
   async #verify(id: number, token: string): Promise<void> {

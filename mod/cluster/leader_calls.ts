@@ -25,14 +25,18 @@ interface Pending {
   /** Whether it must not overtake earlier calls: mutations of a client. */
   readonly ordered: boolean;
   /** Recipient of the call; `null` while it waits for a leader. */
-  askedOf: Link | "here" | null;
+  askedOf: Leader | null;
   /** Whether it was ever sent, so that a leader may have run it. */
   wasAsked: boolean;
   /** Start of the wait for a leader. */
   since: number;
 }
 
-export type LocalLeader = Required<Pick<LeaderPort, "mutate" | "act">>;
+/** This process, while it leads. */
+export type LocalLeader = Required<LeaderPort>;
+
+/** Another process over a link, or this one. */
+type Leader = Link | LocalLeader;
 
 export type AnswerMessage = FromLeader & { readonly t: "mutated" | "acted" | "verified" };
 
@@ -42,15 +46,11 @@ export class LeaderCalls implements LeaderPort {
   readonly #ts: () => number;
   readonly #pending = new Map<number, Pending>();
   #pendingBytes = 0;
-  #link: Link | null = null;
-  /** When this process last had a link or led. */
-  #linkedAt: number;
-  /** Links to earlier leaders that still answer. */
+  #leader: Leader | null = null;
+  /** When this process last had a leader. */
+  #ledAt: number;
+  /** Links to earlier leaders that still answer. Mutations of clients wait until those sent there are answered. */
   readonly #old = new Set<Link>();
-  /** Mutations of clients that an earlier leader still answers, before it stops. Later ones wait. */
-  #oldMutations = 0;
-  /** Set while this process leads. */
-  #here: LocalLeader | null = null;
   #lastId = 0;
   #expiry: Timer | null = null;
   #closed = false;
@@ -58,12 +58,12 @@ export class LeaderCalls implements LeaderPort {
   constructor({ ts, clock = steadyClock }: { readonly ts: () => number; readonly clock?: Clock }) {
     this.#ts = ts;
     this.#clock = clock;
-    this.#linkedAt = clock.now();
+    this.#ledAt = clock.now();
   }
 
-  /** Time without a link to a leader, in milliseconds; `null` while there is one or this process leads. */
+  /** Time without a leader, in milliseconds; `null` while there is one. */
   get unlinkedMs(): number | null {
-    return this.#link !== null || this.#here !== null ? null : this.#clock.now() - this.#linkedAt;
+    return this.#leader !== null ? null : this.#clock.now() - this.#ledAt;
   }
 
   get waiting(): number {
@@ -107,24 +107,18 @@ export class LeaderCalls implements LeaderPort {
     return verification;
   }
 
-  /** Sends calls over a link from now on; `null`: there is no leader. An earlier link still delivers its answers. */
-  use(link: Link | null): void {
+  /** Sends waiting and further calls to a leader; `null`: there is none. An earlier link still delivers its answers. */
+  use(leader: Leader | null): void {
     if (this.#closed) return;
     this.keep();
-    if (this.#here !== null) this.#linkedAt = this.#clock.now();
-    this.#link = link;
-    this.#here = null;
-    for (const pending of this.#pending.values()) {
-      // The next leader recognizes it by its replay key.
-      if (pending.askedOf === "here" && pending.resendable) this.#wait(pending);
-    }
+    this.#leader = leader;
     this.#askWaiting();
   }
 
   /** Handles the end of a link: calls are sent again, or their outcome is unknown. */
   linkEnded(link: Link): void {
-    if (this.#link === link) this.#unlink();
-    if (this.#old.delete(link)) this.#countOld();
+    if (this.#leader === link) this.keep();
+    this.#old.delete(link);
     for (const [id, pending] of this.#pending) {
       if (pending.askedOf !== link) continue;
       if (pending.resendable) this.#wait(pending);
@@ -133,20 +127,19 @@ export class LeaderCalls implements LeaderPort {
     this.#askWaiting();
   }
 
-  /** Keeps further calls for the next leader; the current one answers earlier calls. Ignores links to earlier leaders. */
-  keep(link = this.#link): void {
-    if (this.#link === null || link !== this.#link) return;
-    this.#old.add(this.#link);
-    this.#unlink();
-    this.#countOld();
-  }
-
-  /** This process leads: it runs the waiting calls and all further ones. */
-  runLocally(leader: LocalLeader): void {
-    if (this.#closed) return;
-    this.keep();
-    this.#here = leader;
-    this.#askWaiting();
+  /** Keeps further calls for the next leader; the current one answers earlier calls. Ignores earlier leaders. */
+  keep(leader = this.#leader): void {
+    if (leader === null || leader !== this.#leader) return;
+    this.#leader = null;
+    this.#ledAt = this.#clock.now();
+    if (leader instanceof Link) {
+      this.#old.add(leader);
+      return;
+    }
+    // The next leader recognizes these calls by their replay keys.
+    for (const pending of this.#pending.values()) {
+      if (pending.askedOf === leader && pending.resendable) this.#wait(pending);
+    }
   }
 
   /** Handles an answer of the leader. Throws if there was no such call. */
@@ -183,7 +176,7 @@ export class LeaderCalls implements LeaderPort {
   /** Settles all calls: as refused if they were never sent, otherwise as unknown. Further calls are refused. */
   close(): void {
     this.#closed = true;
-    this.#link = this.#here = null;
+    this.#leader = null;
     this.#old.clear();
     this.#expiry?.cancel();
     for (const [id, pending] of [...this.#pending]) this.#settle(id, unanswered(pending));
@@ -223,14 +216,9 @@ export class LeaderCalls implements LeaderPort {
       since,
     };
     this.#pending.set(id, pending);
-    this.#askFor(id, pending);
+    if (!(ordered && this.#oldAnswers)) this.#askFor(id, pending);
     if (pending.askedOf === null && this.#expiry === null) this.#watch();
     return promise;
-  }
-
-  #unlink(): void {
-    this.#link = null;
-    this.#linkedAt = this.#clock.now();
   }
 
   #wait(pending: Pending): void {
@@ -239,39 +227,33 @@ export class LeaderCalls implements LeaderPort {
   }
 
   #askWaiting(): void {
+    const oldAnswers = this.#oldAnswers;
     for (const [id, pending] of this.#pending) {
-      if (pending.askedOf === null) this.#askFor(id, pending);
+      if (pending.askedOf === null && !(oldAnswers && pending.ordered)) this.#askFor(id, pending);
     }
     this.#watch();
   }
 
-  #isOld({ askedOf }: Pending): boolean {
-    return askedOf instanceof Link && this.#old.has(askedOf);
+  #isOld({ ordered, askedOf }: Pending): boolean {
+    return ordered && askedOf instanceof Link && this.#old.has(askedOf);
   }
 
-  #countOld(): void {
-    this.#oldMutations = 0;
-    if (this.#old.size === 0) return;
-    for (const pending of this.#pending.values()) {
-      if (pending.ordered && this.#isOld(pending)) this.#oldMutations++;
-    }
+  /** Whether an earlier leader still answers mutations, which later ones must not overtake. */
+  get #oldAnswers(): boolean {
+    return this.#old.size > 0 && this.#pending.values().some((pending) => this.#isOld(pending));
   }
 
   #askFor(id: number, pending: Pending): void {
-    if (pending.ordered && this.#oldMutations > 0) return;
-    if (this.#link?.sendBody(pending.body) === true) {
-      pending.askedOf = this.#link;
-      pending.wasAsked = true;
-    }
-    if (this.#here === null || pending.run === null) return;
-    pending.askedOf = "here";
+    const leader = this.#leader;
+    if (leader === null) return;
+    if (leader instanceof Link ? !leader.sendBody(pending.body) : pending.run === null) return;
+    pending.askedOf = leader;
     pending.wasAsked = true;
-    pending.run(this.#here).catch((error) => ({ outcome: outcomeUnknown(String(error)) })).then(
-      (answered) => {
-        // It may have been sent to another leader in the meantime.
-        if (pending.askedOf === "here") this.#settle(id, answered);
-      },
-    );
+    if (leader instanceof Link || pending.run === null) return;
+    pending.run(leader).catch((error) => ({ outcome: outcomeUnknown(String(error)) })).then((answered) => {
+      // It may have been sent to another leader in the meantime.
+      if (pending.askedOf === leader) this.#settle(id, answered);
+    });
   }
 
   #settle(id: number, answered: Omit<Answered, "ts" | "answer"> & Partial<Answered>): void {
@@ -280,7 +262,7 @@ export class LeaderCalls implements LeaderPort {
     this.#pending.delete(id);
     this.#pendingBytes -= pending.body.length;
     pending.resolve({ answer: null, ts: this.#ts(), ...answered });
-    if (pending.ordered && this.#isOld(pending) && --this.#oldMutations === 0) this.#askWaiting();
+    if (this.#isOld(pending) && !this.#oldAnswers) this.#askWaiting();
   }
 
   /** Refuses calls that have waited too long for a leader. */

@@ -1,5 +1,5 @@
 /** Links between the process that writes and the processes that follow it. */
-export { type CallHost, FollowerConnection, SessionChecks } from "./follower_connection.ts";
+export { type CallHost, CheckedCalls, FollowerConnection } from "./follower_connection.ts";
 export { HandshakeError } from "./handshake.ts";
 export { Leader, type LeaderHost, type LeaderOptions } from "./leader.ts";
 export { LeaderCalls, type LocalLeader } from "./leader_calls.ts";

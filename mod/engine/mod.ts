@@ -33,7 +33,6 @@ export {
 } from "./journal/history_ownership.ts";
 export { type AppliedRows, type AppliedTable, rowEntries } from "./journal/row_entries.ts";
 export {
-  CATALOG_MARK,
   chainedSum,
   changesCatalog,
   firstSum,

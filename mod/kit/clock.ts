@@ -97,3 +97,15 @@ export const systemClock: Clock = { now: () => Date.now(), ...timers };
 
 /** Monotonic clock, for durations. */
 export const steadyClock: Clock = { now: () => performance.now(), ...timers };
+
+/** Resolves after `ms` milliseconds, or when the signal is aborted. */
+export async function pause(clock: Pick<Clock, "after">, ms: number, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted) return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = clock.after(ms, resolve);
+  const aborted = () => resolve();
+  signal?.addEventListener("abort", aborted, { once: true });
+  await promise;
+  timer.cancel();
+  signal?.removeEventListener("abort", aborted);
+}

@@ -1,7 +1,6 @@
 /** Deploys to several servers: each computes its results at a ts with the code of that ts, also when servers are killed. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { FollowingWriter, RowsRefusedError } from "../../mod/functions/host/writer/following_writer.ts";
 import { SharedVersions } from "../../mod/cluster/postgres/shared_versions.ts";
 import { StartError } from "../../mod/config/start_error.ts";
@@ -320,19 +319,6 @@ Deno.test(
     const back = await ask(a.url, { path: "/api/admin/functions/rollback", body: {}, bearer });
     assert.equal(back.status, 200, JSON.stringify(back.body));
     await serve(a.url, 1);
-
-    // A server of the format before applied the row and did not note what it names.
-    await using away = await rig.start("b", { pinned: false });
-    await serve(away.url, 1);
-    await away.restart(() => {
-      using database = new DatabaseSync(join(rig.folder, "b", "data.db"));
-      database.exec("DROP TABLE syncline_served");
-      return Promise.resolve();
-    });
-    assert.equal((await look(away.url))?.code, 1, "it serves what was deployed");
-    assert.ok(
-      away.logged.includes("info Downloading the newest snapshot of the cluster, which may take a while"),
-    );
   },
 );
 

@@ -1,7 +1,7 @@
 /** Calls of a follower to its leader: order, resending after a lost link, limits, and sessions. */
 import assert from "node:assert/strict";
 import { linkLimits } from "../../mod/cluster/limits.ts";
-import { LeaderCalls, SessionChecks } from "../../mod/cluster/mod.ts";
+import { CheckedCalls, LeaderCalls } from "../../mod/cluster/mod.ts";
 import type { MutationAnswer, MutationCall } from "../../mod/functions/host_port.ts";
 import { FakeClock } from "../support/fake_clock.ts";
 import { until } from "../support/waiting.ts";
@@ -119,7 +119,7 @@ Deno.test("[PG16] a server that starts to lead runs the waiting calls, except th
   await action;
   await until(() => world.host.asked.length === 2);
   const ran: (number | undefined)[] = [];
-  calls.runLocally({
+  calls.use({
     mutate(call) {
       ran.push(call.replay?.requestId);
       return Promise.resolve(DONE);
@@ -247,28 +247,32 @@ Deno.test("[WK2] calls of one caller keep their order during a session check, an
 
 Deno.test("[WK5] a new leader checks the sessions of waiting callers and keeps the order of their calls", async () => {
   const lookups: ((lives: boolean) => void)[] = [];
-  const sessions = new SessionChecks(() => new Promise((resolve) => lookups.push(resolve)));
+  const ran: (number | undefined)[] = [];
+  const calls = new CheckedCalls({
+    host: {
+      ts: 1,
+      mutate(call) {
+        ran.push(call.replay?.requestId);
+        return Promise.resolve(DONE);
+      },
+      act: () => Promise.resolve(DONE.outcome),
+    },
+    admits: () => new Promise((resolve) => lookups.push(resolve)),
+  });
   const caller = { turn: "socket 1", blame: "user:1" };
   const identity = { principal: "user:1", userId: "1", adminId: null, sessionId: "one" };
-  const order: string[] = [];
   const asked = [
-    sessions.refusalOf({ ...mutation(1), identity, caller }).then((refusal) => {
-      order.push("signed in");
-      return refusal;
-    }),
-    sessions.refusalOf({ ...mutation(2), caller }).then((refusal) => {
-      order.push("signed out");
-      return refusal;
-    }),
-    sessions.refusalOf(mutation(3)).then((refusal) => {
-      order.push("guest");
-      return refusal;
-    }),
+    calls.mutate({ ...mutation(1), identity, caller }),
+    calls.mutate({ ...mutation(2), identity, caller }),
+    calls.mutate({ ...mutation(3), caller }),
+    calls.mutate(mutation(4)),
   ];
-  await until(() => lookups.length === 1 && order.length === 1);
+  await until(() => lookups.length === 1 && ran.length === 1);
   lookups[0]?.(false);
-  const [refused, ...others] = await Promise.all(asked);
-  assert.ok(refused && !refused.ok && refused.error.retryable);
-  assert.deepEqual(others, [null, null]);
-  assert.deepEqual(order, ["guest", "signed in", "signed out"]);
+  await until(() => lookups.length === 2);
+  lookups[1]?.(true);
+  const [{ outcome } = DONE, ...others] = await Promise.all(asked);
+  assert.ok(!outcome.ok && outcome.error.retryable);
+  assert.deepEqual(others, [DONE, DONE, DONE]);
+  assert.deepEqual(ran, [4, 2, 3], "a guest does not wait, and the caller keeps its order");
 });

@@ -215,7 +215,7 @@ Deno.test("[PG12] calls report the time without a link", async () => {
   await clock.advance(7);
   assert.equal(calls.unlinkedMs, 7);
   const act = () => Promise.resolve({ outcome: refused, ts: 0 });
-  calls.runLocally({ mutate: () => Promise.reject(new Error("not called")), act });
+  calls.use({ mutate: () => Promise.reject(new Error("not called")), act });
   assert.equal(calls.unlinkedMs, null);
   calls.use(null);
   await clock.advance(3);

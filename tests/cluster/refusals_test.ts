@@ -3,14 +3,12 @@ import assert from "node:assert/strict";
 import { hash } from "node:crypto";
 import { join } from "node:path";
 import type { Client } from "../../mod/cluster/postgres/driver.d.ts";
-import { clusterLimits } from "../../mod/cluster/postgres/limits.ts";
 import { addressText, parsePostgresUrl } from "../../mod/cluster/postgres/postgres_address.ts";
 import { resolveConfig } from "../../mod/config/resolve_config.ts";
 import { options, type ServeOptions } from "../../mod/config/options.ts";
 import { StartError } from "../../mod/config/start_error.ts";
 import { joinCluster } from "../../mod/server/features/cluster.ts";
 import { testConfig } from "../server/support/fake_backend.ts";
-import { pause } from "../support/waiting.ts";
 import { needs, postgres } from "../support/services.ts";
 import { TestPostgres } from "./support/postgres.ts";
 import { ClusterRig } from "./support/servers.ts";
@@ -205,28 +203,6 @@ Deno.test(
       `The cluster at ${here} has format 99, and this version knows 2: update this server`,
     );
     await admin.query("update syncline.cluster set format = 2");
-    // The first server converts a cluster of the previous format.
-    const tables = Object.keys(await rowsOf(admin));
-    await admin.query("drop table syncline.versions, syncline.version_pieces");
-    await admin.query("update syncline.cluster set format = 1");
-    await Promise.all([join_("later"), join_("later too")]);
-    const { rows: [made_] } = await admin.query<{ format: number }>("select format from syncline.cluster");
-    assert.equal(made_?.format, 2);
-    assert.deepEqual(Object.keys(await rowsOf(admin)).toSorted(), tables.toSorted());
-    // Newer columns are added without excluding older servers.
-    await admin.query("alter table syncline.members drop column lag_ms");
-    await admin.query("alter table syncline.lease drop column certificate");
-    // A long read of the table, such as a dump, is awaited without delaying other statements.
-    await looks.query("begin");
-    await looks.query("select count(*) from syncline.members");
-    const joined = Promise.all([join_("even later"), join_("even later too")]);
-    await pause(clusterLimits.statementMs + 500);
-    await looks.query("commit");
-    await joined;
-    const { rows: added } = await admin.query(
-      "select 1 from information_schema.columns where table_schema = 'syncline' and column_name = 'lag_ms'",
-    );
-    assert.ok(added.length > 0);
     const url2 = await postgres.database();
     // A schema of another program with one of the table names. The local database stays unchanged.
     looks = await postgres.client(new URL(url2).pathname.slice(1));

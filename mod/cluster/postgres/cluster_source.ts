@@ -1,7 +1,7 @@
 /** Reads the log and the snapshots of a cluster for a point-in-time restore, without its secret and while its servers run. */
 import type { ObjectLocation } from "../../kit/locations/object_store.ts";
 import type { JournalRow } from "../../engine/mod.ts";
-import { type Clock, steadyClock } from "../../kit/clock.ts";
+import { type Clock, pause, steadyClock } from "../../kit/clock.ts";
 import {
   type LoggedSnapshot,
   LogReplica,
@@ -125,7 +125,7 @@ export class ClusterSource implements LogSource {
           if (!(error instanceof AwayError)) throw error;
           awayAt ??= clock.now();
           if (clock.now() - awayAt >= restoreAwayMs) throw error;
-          await new Promise<void>((resolve) => void clock.after(restorePauseMs, resolve));
+          await pause(clock, restorePauseMs);
         }
       }
     });

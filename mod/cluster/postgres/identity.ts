@@ -1,12 +1,10 @@
 /** Identity of a cluster: its id, the start of its history, and the key with which its servers sign. */
 import { Buffer } from "node:buffer";
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
-import { setTimeout as wait } from "node:timers/promises";
 import { ClusterError } from "./cluster_error.ts";
 import { AwayError, codeOf, type PostgresConnection } from "./connection.ts";
-import { clusterLimits } from "./limits.ts";
 import { addressText, type PostgresAddress } from "./postgres_address.ts";
-import { addedSql, createSql, FORMAT, quoted, type Statements, updateSql } from "./statements.ts";
+import { createSql, FORMAT, quoted, type Statements } from "./statements.ts";
 
 export interface Identity {
   readonly id: string;
@@ -129,50 +127,6 @@ export async function createCluster(
   } catch (error) {
     if (alreadyExists(error)) return false;
     throw refusal(error, address);
-  }
-}
-
-/** Converts a cluster of the previous format to the current one. Older servers cannot start afterwards. */
-export async function updateCluster(
-  connection: PostgresConnection,
-  { address, statements }: Pick<IdentityOptions, "address" | "statements">,
-): Promise<void> {
-  const format = async () => Number((await connection.query(statements.cluster))[0]?.["format"]);
-  if (await format() < FORMAT) {
-    try {
-      await connection.transaction((ask) => ask(updateSql(address.schema)));
-    } catch (error) {
-      // Another server has converted it.
-      if (!alreadyExists(error) || await format() < FORMAT) throw refusal(error, address);
-    }
-  }
-  await addColumns(connection, { address, statements });
-}
-
-/** A statement that waits for a table lock delays all others, also the leader's renewals. So it waits briefly, and retries. */
-async function addColumns(
-  connection: PostgresConnection,
-  { address, statements }: Pick<IdentityOptions, "address" | "statements">,
-): Promise<void> {
-  const deadline = performance.now() + clusterLimits.startMs;
-  for (;;) {
-    try {
-      if ((await connection.query(statements.hasCertificate, address.schema)).length > 0) return;
-      return await connection.transaction(async (ask) => {
-        await ask(`set local lock_timeout = ${clusterLimits.lockMs}`);
-        await ask(addedSql(address.schema));
-      });
-    } catch (error) {
-      if (!(error instanceof AwayError)) throw refusal(error, address);
-      if (performance.now() < deadline) {
-        await wait(clusterLimits.lockPauseMs);
-        continue;
-      }
-      throw new ClusterError(
-        `The cluster at ${addressText(address)} cannot be updated to this version: ${error.message}`,
-        { cause: error },
-      );
-    }
   }
 }
 

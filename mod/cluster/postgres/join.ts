@@ -3,7 +3,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { ClusterError } from "./cluster_error.ts";
 import { AwayError } from "./connection.ts";
 import type { ClusterDatabase } from "./database.ts";
-import { canCreate, createCluster, type Identity, readIdentity, updateCluster } from "./identity.ts";
+import { canCreate, createCluster, type Identity, readIdentity } from "./identity.ts";
 import { clusterLimits } from "./limits.ts";
 import { beginHistory, inspectDatabase, type LocalDatabase, undoHistory } from "./local_database.ts";
 
@@ -27,7 +27,6 @@ export async function findOrCreate(options: JoinOptions, database: ClusterDataba
   const known = await readIdentity(connection, { address, secret, statements });
   if (known !== null) {
     checkSameCluster(known, { local, dataDir, database });
-    await updateCluster(connection, { address, statements });
     await useServiceKey(known.serviceKey);
     return known;
   }
@@ -77,8 +76,6 @@ async function joinCreated(options: JoinOptions, database: ClusterDatabase): Pro
     );
   }
   checkSameCluster(known, { local: await inspectDatabase(dataDir), dataDir, database });
-  // The other server may run an older version.
-  await updateCluster(connection, { address, statements });
   await useServiceKey(known.serviceKey);
   return known;
 }

@@ -22,7 +22,7 @@ export interface LeaseOptions {
 export interface LeaseHolder {
   readonly epoch: number;
   readonly address: string;
-  /** PEM text of the certificate of its links; empty for servers of an older version. */
+  /** PEM text of the certificate of its links. */
   readonly certificate: string;
   readonly isThis: boolean;
   /** Time to its end without a renewal; negative after its end. */

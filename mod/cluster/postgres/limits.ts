@@ -20,9 +20,6 @@ export const clusterLimits = {
   reconnectMs: 100,
   /** Time that a starting server waits for the database. */
   startMs: 30_000,
-  /** Timeout of the lock for a change of a table, and the pause before the next attempt. */
-  lockMs: 200,
-  lockPauseMs: 500,
   /** Interval in which followers check for rows without a notification. */
   pollMs: 1_000,
   /** Interval in which a new holder of the lease checks whether all rows are applied. */

@@ -16,36 +16,26 @@ import type { Log } from "../../kit/log.ts";
 import { archiveNames } from "../../ops/backups/archive/entry_names.ts";
 import { fetchSnapshotInProcess, FollowerUpdateError, type LogPosition } from "../../ops/replication/mod.ts";
 import { ClusterError } from "./cluster_error.ts";
-import { AwayError } from "./connection.ts";
 import type { ClusterDatabase } from "./database.ts";
 import type { Identity } from "./identity.ts";
 import { clusterLimits } from "./limits.ts";
-import { SharedVersions } from "./shared_versions.ts";
 import { listSnapshots, type Snapshot } from "./snapshots.ts";
 
 /** `own`: it has commits of its own, or follows a replica. */
 export type LocalDatabase =
   | { readonly kind: "none" }
   | { readonly kind: "own" }
-  | LocalMember;
-
-export interface LocalMember {
-  readonly kind: "member";
-  readonly clusterId: string;
-  readonly position: LogPosition;
-  /** Deployed version of the app; `null` before the first deploy. */
-  readonly version: string | null;
-}
+  | { readonly kind: "member"; readonly clusterId: string; readonly position: LogPosition };
 
 /** Throws an `UnusableDatabaseError`. */
 export async function inspectDatabase(dataDir: string): Promise<LocalDatabase> {
   const path = join(dataDir, archiveNames.database);
   if (await statIfThere(path) === null) return { kind: "none" };
-  const { source, history, version } = readFollowerState(path);
+  const { source, history } = readFollowerState(path);
   const clusterId = source === null ? null : clusterOfSource(source);
   if (clusterId === null || history === null || history.generation === null) return { kind: "own" };
   const { generation, seq, ts, sum } = history;
-  return { kind: "member", clusterId, position: { generation, seq, ts, sum }, version };
+  return { kind: "member", clusterId, position: { generation, seq, ts, sum } };
 }
 
 /** Starts a cluster's history in the database, which is created if it is missing. */
@@ -80,7 +70,7 @@ export async function prepareDatabase(options: PrepareOptions): Promise<LogPosit
   const { identity: { id, generation }, dataDir, snapshots: target, fromSnapshot, signal, log } = options;
   const local = await inspectDatabase(dataDir);
   const matches = local.kind === "member" && local.position.generation === generation;
-  if (matches && !fromSnapshot && !await lacksVersion(local, options)) return local.position;
+  if (matches && !fromSnapshot) return local.position;
   const { startMs = clusterLimits.startMs } = options;
   for (const until = performance.now() + startMs;;) {
     const newest = await newestSnapshot(options);
@@ -108,28 +98,6 @@ export async function prepareDatabase(options: PrepareOptions): Promise<LogPosit
     throw new ClusterError("The newest snapshot does not belong to this cluster");
   }
   return fetched.position;
-}
-
-/** Whether the database may have skipped the row of the deployed version, which an older server could not read. */
-async function lacksVersion(
-  { version, position }: LocalMember,
-  options: PrepareOptions,
-): Promise<boolean> {
-  if (version !== null) return false;
-  const { database: { slow: connection, statements }, signal } = options;
-  const versions = new SharedVersions({ connection, statements });
-  const deployed = await options.database.retry(() => versions.list(), signal);
-  const named = deployed.filter(({ replaced }) => !replaced);
-  if (named.length === 0) return false;
-  for (const { hash } of named) {
-    // If that is unknown, a snapshot is correct in any case.
-    const follows = await versions.isNamedBehind(position.seq, hash).catch((error) => {
-      if (error instanceof AwayError) return false;
-      throw error;
-    });
-    if (follows) return false;
-  }
-  return (await newestSnapshot(options)).seq !== position.seq;
 }
 
 /** Waits for the first snapshot of a new cluster. */

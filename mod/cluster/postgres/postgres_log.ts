@@ -1,7 +1,7 @@
 /** Reads the log of a cluster, for its followers. */
 import { type CommitLog, type LogBatch, LogGapError, type LogPosition } from "../../ops/replication/mod.ts";
 import type { JournalRow } from "../../engine/mod.ts";
-import { type Clock, steadyClock } from "../../kit/clock.ts";
+import { type Clock, pause, steadyClock } from "../../kit/clock.ts";
 import { codeOf, type PostgresConnection } from "./connection.ts";
 import { clusterLimits } from "./limits.ts";
 import type { Statements } from "./statements.ts";
@@ -71,14 +71,7 @@ export class PostgresLog implements CommitLog<JournalRow> {
   async #waitForRows({ more, gatherUntil }: End, signal: AbortSignal): Promise<void> {
     await more({ ms: clusterLimits.pollMs, signal });
     const ms = gatherUntil - this.#clock.now();
-    if (ms <= 0) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = this.#clock.after(ms, resolve);
-    const aborted = () => resolve();
-    signal.addEventListener("abort", aborted, { once: true });
-    await promise;
-    signal.removeEventListener("abort", aborted);
-    timer.cancel();
+    if (ms > 0) await pause(this.#clock, ms, signal);
   }
 
   [Symbol.asyncDispose](): Promise<void> {

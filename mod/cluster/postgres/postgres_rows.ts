@@ -2,7 +2,7 @@
 import { Buffer } from "node:buffer";
 import type { JournalRow } from "../../engine/mod.ts";
 import type { CommitAppender } from "../../functions/host/mod.ts";
-import { type Clock, steadyClock } from "../../kit/clock.ts";
+import { type Clock, pause, steadyClock } from "../../kit/clock.ts";
 import { AwayError, codeOf, type PostgresConnection } from "./connection.ts";
 import { clusterLimits } from "./limits.ts";
 import type { Statements } from "./statements.ts";
@@ -156,7 +156,7 @@ export class PostgresRows implements CommitAppender {
           this.#uncertain ||= waiting.sent;
           return waiting.sent ? UNKNOWN : LATE;
         }
-        await new Promise<void>((resolve) => this.#clock.after(clusterLimits.reconnectMs, resolve));
+        await pause(this.#clock, clusterLimits.reconnectMs);
       }
     }
     return "lost";

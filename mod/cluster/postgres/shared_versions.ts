@@ -1,6 +1,4 @@
 /** Stores the app's deployed versions in the cluster's database, as packed bundles that the receiver validates. */
-import { Buffer } from "node:buffer";
-import { CATALOG_MARK } from "../../engine/mod.ts";
 import type { PostgresConnection } from "./connection.ts";
 import { ClusterError } from "./cluster_error.ts";
 import { clusterLimits } from "./limits.ts";
@@ -42,18 +40,6 @@ export class SharedVersions {
       bytes: Number(bytes),
       replaced: until_seq !== null,
     }));
-  }
-
-  /** Returns whether a row after `seq` names the version. Throws an `AwayError`, also if the search takes too long. */
-  async isNamedBehind(seq: number, hash: string): Promise<boolean> {
-    const { connection, statements } = this.#options;
-    const rows = await connection.query(
-      statements.rowBehind,
-      seq,
-      Buffer.from(CATALOG_MARK),
-      Buffer.from(`"code":"${hash}"`),
-    );
-    return rows.length > 0;
   }
 
   /**

@@ -4,7 +4,10 @@ import type { Statement } from "./connection.ts";
 /** Incremented when older servers cannot use the tables. */
 export const FORMAT = 2;
 
-/** Returns the SQL that creates the tables, for one transaction with the cluster's row. */
+/**
+ * Returns the SQL that creates the tables, for one transaction with the cluster's row. `until_seq` of a version is the row that
+ * named another one.
+ */
 export function createSql(name: string): string {
   const schema = quoted(name);
   return `
@@ -21,31 +24,12 @@ export function createSql(name: string): string {
     create table ${schema}.members (holder text primary key, address text not null, role text not null,
       ts bigint not null, seq bigint not null, sockets int not null, seen_at timestamptz not null,
       lag_ms double precision);
-    ${versionsSql(schema)}`;
-}
-
-/** Returns the SQL of the tables for deployed versions. `until_seq` is the row that named another version. */
-function versionsSql(schema: string): string {
-  return `
     create table ${schema}.versions (hash text primary key, bytes bigint not null, pieces int not null, served_at bigint,
       served_by text not null default '', functions text not null default '{}', until_seq bigint,
       made_at timestamptz not null default now());
     create table ${schema}.version_pieces (hash text not null, piece int not null, body bytea not null,
       primary key (hash, piece));
     alter table ${schema}.version_pieces alter body set storage external;`;
-}
-
-/** Returns the SQL that adds newer columns. Older servers do not need them, because they name the columns that they write. */
-export function addedSql(name: string): string {
-  const schema = quoted(name);
-  return `alter table ${schema}.members add column if not exists lag_ms double precision;
-    alter table ${schema}.lease add column if not exists certificate text not null default '';`;
-}
-
-/** Returns the SQL that converts a cluster of the previous format. */
-export function updateSql(name: string): string {
-  const schema = quoted(name);
-  return `${versionsSql(schema)} update ${schema}.cluster set format = ${FORMAT};`;
 }
 
 export type Statements = ReturnType<typeof statementsFor>;
@@ -222,14 +206,6 @@ export function statementsFor(schemaName: string) {
       `delete from ${schema}.versions where until_seq <= (select min(seq) from ${schema}.log) and hash <> $2 and
          hash not in (select hash from ${schema}.versions where served_at is not null order by served_at desc limit $1::int)`,
     ),
-    /** Finds a row after $1 with $2 near its start and $3 anywhere. */
-    rowBehind: named(
-      "row_behind",
-      // The `case` limits the full search to rows with a matching start.
-      `select 1 from ${schema}.log where seq > $1::bigint and
-         case when position($2::bytea in substring(body from 1 for 256)) > 0
-           then position($3::bytea in body) > 0 else false end limit 1`,
-    ),
     note: named(
       "note",
       `insert into ${schema}.members (holder, address, role, ts, seq, sockets, lag_ms, seen_at)
@@ -241,12 +217,6 @@ export function statementsFor(schemaName: string) {
       "forget",
       `delete from ${schema}.members where holder = $1 or
          seen_at < now() - $2::double precision * interval '1 millisecond'`,
-    ),
-    /** Returns no row if an older version created the tables. */
-    hasCertificate: named(
-      "has_certificate",
-      `select 1 from information_schema.columns
-       where table_schema = $1 and table_name = 'lease' and column_name = 'certificate'`,
     ),
     members: named(
       "members",

@@ -1,7 +1,7 @@
 /** Links of a cluster: followers forward calls and requests to the leader, which may change and become this server. */
 import { setTimeout as wait } from "node:timers/promises";
 import { linkLimits } from "../../cluster/limits.ts";
-import { Leader, LeaderCalls, LeaderLink, SessionChecks } from "../../cluster/mod.ts";
+import { CheckedCalls, Leader, LeaderCalls, LeaderLink } from "../../cluster/mod.ts";
 import type { PostgresCluster } from "../../cluster/postgres/mod.ts";
 import type { ClusterConfig } from "../../config/config.ts";
 import { ServiceError } from "../../errors.ts";
@@ -192,19 +192,7 @@ export class ClusterLinks implements AsyncDisposable {
     this.#leading = { leader, parts };
     this.#link.leadHere(requestsTo);
     // A session may have ended while its calls waited.
-    const sessions = new SessionChecks(admits);
-    this.#calls.runLocally({
-      async mutate(call) {
-        const refused = await sessions.refusalOf(call);
-        return refused === null
-          ? await host.mutate(call)
-          : { outcome: refused, ts: host.ts, replayed: false };
-      },
-      act: async (call) => ({
-        outcome: await sessions.refusalOf(call) ?? await host.act(call),
-        ts: host.ts,
-      }),
-    });
+    this.#calls.use(new CheckedCalls(parts));
   }
 
   /** Asks followers to keep new calls for the next leader. Resolves when earlier ones are answered, or after a timeout. */

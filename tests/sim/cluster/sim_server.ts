@@ -2,7 +2,7 @@
  * One server of the simulated cluster: hub, engine, and what the cluster's parts do in a process, which is ended and started
  * behind its sockets when its role changes, as `PostgresCluster` and `Server` do.
  */
-import { LeaderCalls } from "../../../mod/cluster/mod.ts";
+import { CheckedCalls, LeaderCalls } from "../../../mod/cluster/mod.ts";
 import { AwayError } from "../../../mod/cluster/postgres/connection.ts";
 import { Lease, type LeaseHolder } from "../../../mod/cluster/postgres/lease.ts";
 import { clusterLimits } from "../../../mod/cluster/postgres/limits.ts";
@@ -307,9 +307,6 @@ export class SimServer implements Disposable {
     );
     this.#served = { role: rows === null ? "follower" : "leader", host, hub, rows, caughtUp };
     if (rows === null) return;
-    process.calls.runLocally({
-      mutate: (call) => host.mutate(call),
-      act: async (call) => ({ outcome: await host.act(call), ts: host.ts }),
-    });
+    process.calls.use(new CheckedCalls({ host }));
   }
 }
