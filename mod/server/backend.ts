@@ -85,7 +85,7 @@ export interface BackendOptions {
   /** Serves the app's frontend from this folder (`null`: none), unless an option names another. */
   readonly serveFrontend?: (folder: string | null) => Promise<void>;
   /** Load of each worker process. */
-  readonly workerFigures?: () => readonly FollowerFigures[];
+  readonly workerFigures?: () => readonly Partial<FollowerFigures>[];
 }
 
 /** Starts the isolates and the features. Rejects with an `AppError` if the app cannot be loaded. */

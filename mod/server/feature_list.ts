@@ -61,7 +61,7 @@ export interface ServerResources {
   readonly cluster: PostgresCluster | null;
   readonly socketsMax: number;
   /** Load of each worker process; absent without workers. */
-  readonly workerFigures?: () => readonly FollowerFigures[];
+  readonly workerFigures?: () => readonly Partial<FollowerFigures>[];
   /** Serves the app's frontend from this folder (`null`: none), unless an option names another. */
   readonly serveFrontend: (folder: string | null) => Promise<void>;
 }

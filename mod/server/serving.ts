@@ -5,7 +5,7 @@
 import type { FollowerFigures } from "../cluster/mod.ts";
 import type { ServeConfig } from "../config/config.ts";
 import { ServiceError } from "../errors.ts";
-import type { Clock } from "../kit/clock.ts";
+import { type Clock, pause } from "../kit/clock.ts";
 import { httpLimits } from "../limits.ts";
 import type { Backend, BackendOptions } from "./backend.ts";
 import type { ClusterMembership } from "./cluster_membership.ts";
@@ -77,7 +77,7 @@ export interface ServingOptions {
   readonly statics: Statics;
   readonly port: Pick<Port, "url" | "connections" | "acceptsConnections" | "fail">;
   readonly clock: Clock;
-  readonly workerFigures: () => readonly FollowerFigures[];
+  readonly workerFigures: () => readonly Partial<FollowerFigures>[];
   /** Aborted when the server stops. */
   readonly stopping: AbortSignal;
 }
@@ -236,7 +236,7 @@ export class Serving {
       } catch (error) {
         if (stopping.aborted) return;
         log("error", "Cannot start the backend; retrying", { error });
-        await waitFor(httpLimits.drainMs, { clock, stopping });
+        await pause(clock, httpLimits.drainMs, stopping);
       }
     }
   }
@@ -269,18 +269,4 @@ export class Serving {
       log,
     });
   }
-}
-
-/** Resolves after `ms` milliseconds, or when the server stops. */
-function waitFor(
-  ms: number,
-  { clock, stopping }: { readonly clock: Clock; readonly stopping: AbortSignal },
-): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = clock.after(ms, resolve);
-    stopping.addEventListener("abort", () => {
-      timer.cancel();
-      resolve();
-    }, { once: true });
-  });
 }

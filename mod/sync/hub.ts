@@ -1,34 +1,28 @@
 /**
- * The sync hub: all sockets and shared queries of the server. Commits invalidate queries, refresh batches run them again, and
- * sockets advance to the new results (ARCHITECTURE.md, "Path of a Transition"). The server passes it sockets (`accept`) and
- * one-shot queries (`query`), and the function host reports commits. Changes of one task are handled together in a microtask.
- * Sockets with mutations in flight advance in a later task. The number of sockets and their buffers are bounded.
+ * The sync hub: creates the sockets and shared queries of the server and connects their parts (README.md). The server passes it
+ * sockets (`accept`) and one-shot queries (`query`), and the function host reports commits.
  */
 import { setImmediate } from "node:timers";
 import type { FunctionCall, FunctionHost } from "../functions/host_port.ts";
-import type { Log } from "../kit/log.ts";
-import type { Identity } from "../functions/identity.ts";
 import type { Outcome } from "../functions/outcome.ts";
-import { httpLimits, socketLimits } from "../limits.ts";
-import { sharedQueryLimits } from "./limits.ts";
+import { type Clock, systemClock } from "../kit/clock.ts";
+import type { Log } from "../kit/log.ts";
+import { socketLimits } from "../limits.ts";
 import { canonicalJson } from "../protocol/canonical_json.ts";
-import { type Authenticator, guestCaller, type SessionEnd } from "./authenticator.ts";
-import {
-  acceptSocket,
-  type Channel,
-  closeCodes,
-  type SocketConnection,
-  type SocketHandle,
-} from "./sockets/socket.ts";
-import { type Clock, systemClock, type Timer } from "../kit/clock.ts";
-import { type ConnectionPort, SyncConnection } from "./sockets/sync_connection.ts";
-import { TimerWheel } from "./sockets/heartbeat.ts";
-import { DiffCache, FrameMemo } from "./sockets/transition_frame.ts";
-import { refuseCall } from "./refuse_call.ts";
-import { type QueryWork, SharedQueries } from "./queries/shared_queries.ts";
+import { type Authenticator, guestCaller } from "./authenticator.ts";
+import { type QueryLoad, SharedQueries } from "./queries/shared_queries.ts";
 import type { SharedQuery } from "./queries/shared_query.ts";
+import { refuseCall } from "./refuse_call.ts";
+import { AdvanceSchedule } from "./sockets/advance_schedule.ts";
 import { InboundQuota } from "./sockets/inbound_frames.ts";
-import { type OutboundAccount, OutboundQuota } from "./sockets/outbound_quota.ts";
+import { OpenSockets } from "./sockets/open_sockets.ts";
+import { OutboundQuota } from "./sockets/outbound_quota.ts";
+import { SessionIndex } from "./sockets/session_index.ts";
+import { acceptSocket, type Channel, type SocketConnection, type SocketHandle } from "./sockets/socket.ts";
+import { SocketProgress } from "./sockets/socket_progress.ts";
+import { SocketTimers } from "./sockets/socket_timers.ts";
+import { type SocketContext, SyncConnection } from "./sockets/sync_connection.ts";
+import { DiffCache, FrameMemo } from "./sockets/transition_frame.ts";
 
 export interface HubOptions {
   readonly host: FunctionHost;
@@ -55,193 +49,121 @@ export interface NewestCommit {
   waitFor(ts: number): Promise<void>;
 }
 
+/** Load of a hub now, and totals since its start. */
+export interface HubLoad extends QueryLoad {
+  /** Sockets open now, without those being closed. */
+  readonly sockets: number;
+  readonly transitions: number;
+}
+
 /** Default memory budget. */
 const MEMORY_BYTES = 1024 ** 3;
 
-/** Stuck sockets considered when a batch is planned. */
-const STUCK_VIEWS_MAX = 32;
-
 export class Hub {
-  readonly #clock: Clock;
-  readonly #shared: SharedQueries;
-  readonly #memo: FrameMemo;
-  readonly #port: ConnectionPort;
-  readonly #host: FunctionHost;
+  readonly #context: SocketContext;
+  readonly #sockets: OpenSockets<SyncConnection>;
   readonly #newest: NewestCommit | null;
-  readonly #connections = new Set<SyncConnection>();
-  /** Sockets without a close event so far, including those of ended connections. */
-  #openSockets = 0;
-  readonly #socketsMax: number;
-  readonly #outbound: OutboundQuota;
-  readonly #inbound: InboundQuota;
-  /** Sockets of ended connections, with the time at which they are aborted. */
-  readonly #closing = new Map<OutboundAccount, number>();
-  #abortedCount = 0;
-  #abortLoggedAt = -Infinity;
   /** Sockets accepted since the start. */
   #acceptedCount = 0;
-  /** Transitions sent to all sockets. Never decreases. */
   #transitionCount = 0;
-  /** Sockets to advance at the next flush. */
-  readonly #toAdvance = new Set<SyncConnection>();
-  readonly #slow = new Set<SyncConnection>();
-  /** Sockets that lag behind the newest commit because results are missing, by the time they fell behind. */
-  readonly #behind = new Map<SyncConnection, number>();
-  /** Sockets waiting for commits that have not arrived here, by the time they began to wait. */
-  readonly #awaitingTs = new Map<SyncConnection, number>();
-  readonly #bySession = new Map<string, Set<SyncConnection>>();
-  /** Connections that are verifying a token. They receive every session end in the meantime. */
-  readonly #verifying = new Set<SyncConnection>();
-  readonly #wheel: TimerWheel<SyncConnection>;
-  #ticking: Timer | null = null;
-  #polling: Timer | null = null;
-  readonly #later: (run: () => void) => void;
-  #flushScheduled = false;
-  /** Whether a flush of the sockets with mutations in flight is scheduled. */
-  #lateFlushScheduled = false;
-  #shutDown = false;
-  #onAllClosed: (() => void) | null = null;
 
   constructor(options: HubOptions) {
-    const {
-      host,
-      authenticator,
-      dev,
-      clock = systemClock,
-      onCacheHit,
-      log = () => {},
-      memoryBytes = MEMORY_BYTES,
-      later = setImmediate,
-    } = options;
-    this.#later = later;
-    const { outboundQuotaShare, outboundQuotaBytesMin, outboundQuotaBytesMax } = socketLimits;
-    const { inboundQuotaShare, inboundQuotaCharsMin, inboundQuotaCharsMax } = socketLimits;
-    this.#socketsMax = Math.min(socketLimits.socketsMax, options.socketsMax ?? Infinity);
-    this.#outbound = new OutboundQuota({
-      bytesMax: Math.min(
-        Math.max(memoryBytes * outboundQuotaShare, outboundQuotaBytesMin),
-        outboundQuotaBytesMax,
-      ),
-      now: () => clock.now(),
-      onCut: (bytes) => this.#logAborted(log, bytes),
-    });
-    this.#inbound = new InboundQuota(
-      Math.min(Math.max(memoryBytes * inboundQuotaShare, inboundQuotaCharsMin), inboundQuotaCharsMax),
-    );
-    this.#host = host;
-    this.#newest = options.newest ?? null;
-    this.#clock = clock;
-    this.#wheel = new TimerWheel(clock.now(), socketLimits.tickMs);
-    this.#memo = new FrameMemo(new DiffCache(), { dev });
-    this.#shared = new SharedQueries({
+    const { host, authenticator, dev, newest = null, onCacheHit } = options;
+    const { clock = systemClock, log = () => {}, memoryBytes = MEMORY_BYTES, later = setImmediate } = options;
+    const now = () => clock.now();
+    const memo = new FrameMemo(new DiffCache(), { dev });
+    const shared: SharedQueries = new SharedQueries({
       host,
       dev,
-      onWork: () => this.#schedule(),
-      stuck: () => this.#stuckViews(),
+      onWork: () => advances.schedule(),
+      stuck: () => progress.stuck(),
       ...(onCacheHit && { onCacheHit }),
       ...(dev && { onVolatile: volatileNotice(log) }),
     });
-    this.#port = {
-      host,
-      authenticator,
-      shared: this.#shared,
-      memo: this.#memo,
+    const progress = new SocketProgress(now, shared);
+    const advances = new AdvanceSchedule({
+      later,
+      progress,
+      onAdvanced: () => {
+        memo.clear();
+        shared.startBatches();
+      },
+    });
+    const outbound = new OutboundQuota({ bytesMax: outboundQuotaBytes(memoryBytes), now, log });
+    const sockets = new OpenSockets<SyncConnection>({
+      outbound,
       clock,
-      dev,
-      needsAdvance: (connection) => {
-        this.#toAdvance.add(connection);
-        this.#schedule();
+      socketsMax: Math.min(socketLimits.socketsMax, options.socketsMax ?? Infinity),
+    });
+    const timers = new SocketTimers({
+      clock,
+      onTick: (now) => {
+        outbound.tick();
+        progress.tick(now);
+        sockets.tick(now);
+        this.#stopTimersIfIdle();
       },
-      slow: (connection) => this.#pollUntilDrained(connection),
-      deadlinesChanged: (connection) => this.#wheel.schedule(connection, connection.nextDeadline),
-      identityChanged: (connection, before) => {
-        this.#unindex(connection, before);
-        this.#indexSession(connection);
-      },
-      verifying: (connection, active) => {
-        if (active) this.#verifying.add(connection);
-        else this.#verifying.delete(connection);
-      },
+    });
+    const sessions = new SessionIndex(authenticator);
+    this.#newest = newest;
+    this.#sockets = sockets;
+    this.#context = {
+      ...{ host, clock, dev, shared, memo, outbound, advances, timers, sessions },
+      inbound: new InboundQuota(inboundQuotaChars(memoryBytes)),
       transitionSent: () => {
         this.#transitionCount++;
       },
-      outbound: this.#outbound,
-      inbound: this.#inbound,
-      ended: (connection, closeMs) => {
-        this.#closing.set(connection.outbound, clock.now() + closeMs);
-        this.#remove(connection);
+      ended: (socket, closeMs) => {
+        sockets.ended(socket, closeMs);
+        advances.remove(socket);
+        timers.remove(socket);
+        sessions.remove(socket, socket.requested.identity);
       },
-      closed: ({ outbound }) => {
-        this.#outbound.close(outbound);
-        this.#closing.delete(outbound);
+      closed: (socket) => {
+        sockets.closed(socket);
         this.#stopTimersIfIdle();
-        this.#openSockets--;
-        if (this.#openSockets === 0) this.#onAllClosed?.();
       },
     };
     host.onCommits((entries) => {
-      this.#shared.commits(entries);
-      this.#advanceAwaitingTs();
+      shared.commits(entries);
+      progress.commitsArrived();
     }, (group) => {
-      const skipped = this.#shared.skipIfUnaffected(group);
-      if (skipped) this.#advanceAwaitingTs();
+      const skipped = shared.skipIfUnaffected(group);
+      if (skipped) progress.commitsArrived();
       return skipped;
     });
     host.onReload(() => {
-      this.#shared.reload();
-      this.#advanceAwaitingTs();
+      shared.reload();
+      progress.commitsArrived();
     });
-    host.readers.onFree(() => this.#schedule());
-    authenticator.onSessionEnd((ended) => this.#sessionEnded(ended));
+    host.readers.onFree(() => advances.schedule());
   }
 
   /** Newest commit known here. */
   get ts(): number {
-    return this.#shared.ts;
+    return this.#context.shared.ts;
   }
 
-  /** Sockets open now, without those being closed. */
-  get socketCount(): number {
-    return this.#connections.size;
-  }
-
-  /** Distinct queries, including cached ones. */
-  get queryCount(): number {
-    return this.#shared.size;
-  }
-
-  get subscriptionCount(): number {
-    return this.#shared.subscriptionCount;
-  }
-
-  /** Current load, and totals since the start. */
-  get work(): QueryWork {
-    return this.#shared.work;
-  }
-
-  /** Transitions sent since the start. */
-  get transitionCount(): number {
-    return this.#transitionCount;
+  get load(): HubLoad {
+    const { shared } = this.#context;
+    return { ...shared.load, sockets: this.#sockets.size, transitions: this.#transitionCount };
   }
 
   /** Whether work is pending. Includes sockets whose client reads slowly. */
   get busy(): boolean {
-    return this.#flushScheduled || this.#toAdvance.size > 0 || this.#slow.size > 0 || this.#shared.busy;
+    const { advances, timers, shared } = this.#context;
+    return advances.busy || timers.polls || shared.busy;
   }
 
   /** Throws if the state is inconsistent. For tests. */
   validate(): void {
+    const { shared } = this.#context;
     let subscriptions = 0;
-    for (const { state } of this.#connections) {
-      state.validate();
-      for (const query of state.queries) if (query.refusal === null) subscriptions++;
+    for (const socket of this.#sockets) subscriptions += socket.validate();
+    if (subscriptions !== shared.subscriptionCount) {
+      throw new Error(`Sockets show ${subscriptions} queries, ${shared.subscriptionCount} are subscribed`);
     }
-    if (subscriptions !== this.#shared.subscriptionCount) {
-      throw new Error(
-        `Sockets show ${subscriptions} queries, ${this.#shared.subscriptionCount} are subscribed`,
-      );
-    }
-    this.#shared.validate();
+    shared.validate();
   }
 
   /** Serves an upgraded WebSocket, open or connecting. */
@@ -257,223 +179,54 @@ export class Hub {
     channel: Channel,
     { address = "local" }: { readonly address?: string } = {},
   ): SocketHandle | null {
-    if (this.#shutDown) {
-      channel.close(closeCodes.restart, "server restart");
+    const { refusal } = this.#sockets;
+    if (refusal !== null) {
+      channel.close(refusal.code, refusal.reason);
       return null;
     }
-    if (this.#openSockets >= this.#socketsMax) {
-      channel.close(closeCodes.overloaded, "too many sockets");
-      return null;
-    }
-    const connection = new SyncConnection(this.#outbound.open(channel), this.#port, {
+    const socket = new SyncConnection(channel, this.#context, {
       guest: guestCaller(address, ++this.#acceptedCount),
-      ts: Math.max(this.#shared.ts, this.#newest?.ts ?? 0),
+      ts: Math.max(this.ts, this.#newest?.ts ?? 0),
     });
-    this.#connections.add(connection);
-    this.#openSockets++;
-    this.#wheel.schedule(connection, connection.nextDeadline);
-    this.#ticking ??= this.#clock.every(socketLimits.tickMs, () => this.#tick());
-    return connection;
+    this.#sockets.add(socket);
+    this.#context.timers.schedule(socket);
+    return socket;
   }
 
   /** Runs a query once, or answers it from a cached result valid at the newest commit. Never rejects. */
   query({ udfPath, args, identity, origin, caller, request }: FunctionCall): Promise<Outcome> {
     const refusal = refuseCall({ udfPath, args });
     if (refusal !== null) return Promise.resolve(refusal);
+    const { host, shared } = this.#context;
     // A public function gives the same result for any origin.
-    const isPublic = this.#host.info(udfPath)?.visibility === "public";
+    const isPublic = host.info(udfPath)?.visibility === "public";
     const spec = { udfPath, args, canonicalArgs: canonicalJson(args), origin: isPublic ? "client" : origin };
     const requester = { identity, ...(caller && { caller }), ...(request !== undefined && { request }) };
     const newestTs = this.#newest?.ts ?? 0;
-    return this.#newest === null || newestTs <= this.#shared.ts
-      ? this.#shared.query(spec, requester)
-      : this.#newest.waitFor(newestTs).then(() => this.#shared.query(spec, requester));
+    return this.#newest === null || newestTs <= shared.ts
+      ? shared.query(spec, requester)
+      : this.#newest.waitFor(newestTs).then(() => shared.query(spec, requester));
   }
 
   /** Closes sockets with 1012. Resolves when close frames are answered, when answers stop, or after `httpLimits.drainMs`. */
   async shutdown(): Promise<void> {
-    this.#shutDown = true;
-    for (const connection of [...this.#connections]) connection.close(closeCodes.restart, "server restart");
-    if (this.#openSockets > 0) await this.#allClosed();
-    for (const account of this.#closing.keys()) this.#outbound.cut(account);
-    this.#closing.clear();
-    this.#stopTimersIfIdle();
-  }
-
-  async #allClosed(): Promise<void> {
-    await new Promise<void>((resolve) => {
-      const endAt = this.#clock.now() + httpLimits.drainMs;
-      let openBefore = this.#openSockets;
-      const timer = this.#clock.every(httpLimits.closeQuietMs, () => {
-        if (this.#openSockets === openBefore || this.#clock.now() >= endAt) this.#onAllClosed?.();
-        openBefore = this.#openSockets;
-      });
-      this.#onAllClosed = () => {
-        timer.cancel();
-        this.#onAllClosed = null;
-        resolve();
-      };
-    });
-  }
-
-  /** Schedules one flush for all changes of this task. */
-  #schedule(): void {
-    if (this.#flushScheduled) return;
-    this.#flushScheduled = true;
-    queueMicrotask(() => this.#flush());
-  }
-
-  /** Sockets with mutations in flight advance later: clients expect the response before the Transition with its writes. */
-  #flush(): void {
-    this.#flushScheduled = false;
-    this.#advanceSockets(({ mutationsInFlight }) => mutationsInFlight === 0);
-    if (this.#toAdvance.size === 0 || this.#lateFlushScheduled) return;
-    this.#lateFlushScheduled = true;
-    this.#later(() => {
-      this.#lateFlushScheduled = false;
-      this.#advanceSockets(() => true);
-    });
-  }
-
-  #advanceSockets(isDue: (connection: SyncConnection) => boolean): void {
-    for (const connection of this.#toAdvance) {
-      if (!isDue(connection)) continue;
-      this.#toAdvance.delete(connection);
-      connection.advance();
-      this.#trackBehind(connection);
-      this.#trackAwaitedTs(connection);
-    }
-    this.#memo.clear();
-    this.#shared.startBatches();
-  }
-
-  #trackBehind(connection: SyncConnection): void {
-    const { reachableTs: reach } = connection;
-    if (!this.#connections.has(connection) || (reach !== null && reach >= this.#shared.ts)) {
-      this.#behind.delete(connection);
-    } else if (!this.#behind.has(connection) || (reach !== null && reach > connection.lastReachableTs)) {
-      // Progress was made: it counts as behind from now, at the end of the map.
-      this.#behind.delete(connection);
-      this.#behind.set(connection, this.#clock.now());
-    }
-    connection.lastReachableTs = reach ?? connection.lastReachableTs;
-  }
-
-  #trackAwaitedTs(connection: SyncConnection): void {
-    const { awaitedTs } = connection.state;
-    if (awaitedTs === null || awaitedTs <= this.#shared.ts || !this.#connections.has(connection)) {
-      this.#awaitingTs.delete(connection);
-    } else if (!this.#awaitingTs.has(connection)) {
-      this.#awaitingTs.set(connection, this.#clock.now());
-    }
-  }
-
-  /** Advances sockets that wait for a ts that has now been reached. */
-  #advanceAwaitingTs(): void {
-    for (const connection of this.#awaitingTs.keys()) {
-      if ((connection.state.awaitedTs ?? 0) <= this.#shared.ts) connection.needsAdvance();
-    }
-  }
-
-  *#stuckViews(): Generator<SyncConnection> {
-    const since = this.#clock.now() - sharedQueryLimits.stuckSocketMs;
-    let count = 0;
-    for (const [connection, behindSince] of this.#behind) {
-      if (behindSince > since || ++count > STUCK_VIEWS_MAX) return;
-      yield connection;
-    }
-  }
-
-  #tick(): void {
-    const now = this.#clock.now();
-    for (const connection of this.#wheel.advance(now)) {
-      connection.checkDeadlines(now);
-      if (this.#connections.has(connection)) this.#wheel.schedule(connection, connection.nextDeadline);
-    }
-    this.#outbound.tick();
-    for (const [connection, since] of this.#awaitingTs) {
-      if (since + socketLimits.observedTsWaitMs <= now) connection.lowerMinTs();
-    }
-    for (const [account, cutAt] of this.#closing) {
-      if (cutAt > now) continue;
-      this.#closing.delete(account);
-      this.#outbound.cut(account);
-    }
-    this.#stopTimersIfIdle();
-  }
-
-  #logAborted(log: Log, bytes: number): void {
-    this.#abortedCount++;
-    const now = this.#clock.now();
-    if (now - this.#abortLoggedAt < socketLimits.terminationLogMs) return;
-    this.#abortLoggedAt = now;
-    log("warn", "Aborted sockets that do not read their data", { bytes, count: this.#abortedCount });
-  }
-
-  #pollUntilDrained(connection: SyncConnection): void {
-    this.#slow.add(connection);
-    this.#polling ??= this.#clock.every(socketLimits.drainPollMs, () => this.#pollSlow());
-  }
-
-  #pollSlow(): void {
-    const now = this.#clock.now();
-    for (const connection of this.#slow) {
-      connection.checkDeadlines(now);
-      if (connection.slow) continue;
-      this.#slow.delete(connection);
-      connection.needsAdvance();
-    }
-    if (this.#slow.size === 0) {
-      this.#polling?.cancel();
-      this.#polling = null;
-    }
-  }
-
-  #sessionEnded(ended: SessionEnd): void {
-    const key = "sessionId" in ended ? `s${ended.sessionId}` : `p${ended.principal}`;
-    for (const connection of [...this.#bySession.get(key) ?? []]) connection.sessionEnded(ended);
-    for (const connection of [...this.#verifying]) connection.sessionEnded(ended);
-  }
-
-  #indexSession(connection: SyncConnection): void {
-    for (const key of sessionKeys(connection.state.identity)) {
-      const connections = this.#bySession.get(key);
-      if (connections === undefined) this.#bySession.set(key, new Set([connection]));
-      else connections.add(connection);
-    }
-  }
-
-  #unindex(connection: SyncConnection, identity: Identity): void {
-    for (const key of sessionKeys(identity)) {
-      const connections = this.#bySession.get(key);
-      if (connections?.delete(connection) && connections.size === 0) this.#bySession.delete(key);
-    }
-  }
-
-  #remove(connection: SyncConnection): void {
-    this.#connections.delete(connection);
-    this.#toAdvance.delete(connection);
-    this.#slow.delete(connection);
-    this.#behind.delete(connection);
-    this.#awaitingTs.delete(connection);
-    this.#verifying.delete(connection);
-    this.#wheel.remove(connection);
-    this.#unindex(connection, connection.state.identity);
+    await this.#sockets.shutdown();
     this.#stopTimersIfIdle();
   }
 
   #stopTimersIfIdle(): void {
-    if (this.#connections.size > 0 || this.#closing.size > 0) return;
-    this.#ticking?.cancel();
-    this.#ticking = null;
-    this.#polling?.cancel();
-    this.#polling = null;
+    if (this.#sockets.isIdle) this.#context.timers.stop();
   }
 }
 
-function* sessionKeys({ sessionId, principal }: Identity): Generator<string> {
-  if (sessionId !== null) yield `s${sessionId}`;
-  if (principal !== null) yield `p${principal}`;
+function outboundQuotaBytes(memoryBytes: number): number {
+  const { outboundQuotaShare, outboundQuotaBytesMin, outboundQuotaBytesMax } = socketLimits;
+  return Math.min(Math.max(memoryBytes * outboundQuotaShare, outboundQuotaBytesMin), outboundQuotaBytesMax);
+}
+
+function inboundQuotaChars(memoryBytes: number): number {
+  const { inboundQuotaShare, inboundQuotaCharsMin, inboundQuotaCharsMax } = socketLimits;
+  return Math.min(Math.max(memoryBytes * inboundQuotaShare, inboundQuotaCharsMin), inboundQuotaCharsMax);
 }
 
 /** Warns once for each function of the app. */

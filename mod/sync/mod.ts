@@ -10,6 +10,5 @@ export {
   type Verification,
 } from "./authenticator.ts";
 export { errorIdHeader, type HttpCalls, httpCalls, type HttpCallsOptions } from "./http_calls.ts";
-export { Hub, type HubOptions } from "./hub.ts";
-export type { QueryWork } from "./queries/shared_queries.ts";
+export { Hub, type HubLoad, type HubOptions } from "./hub.ts";
 export { refuseCall } from "./refuse_call.ts";

@@ -214,7 +214,7 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
    */
   async upload(url: string, contents: Blob, options: UploadOptions = {}): Promise<Id<"_storage">> {
     const id = await this.#openedStorage.upload(url, contents, options);
-    if (this.#hub.socketCount > 0) await this.settled();
+    if (this.#hub.load.sockets > 0) await this.settled();
     return id as Id<"_storage">;
   }
 
@@ -269,7 +269,7 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
   async #respond(request: Request): Promise<Response> {
     if (this.#http === null) throw new TypeError("The test server is not open");
     const response = await this.#http(request);
-    if (this.#hub.socketCount > 0) await this.settled();
+    if (this.#hub.load.sockets > 0) await this.settled();
     return response;
   }
 
@@ -279,7 +279,7 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
       : kind === "mutation"
       ? (await this.#host.mutate(call)).outcome
       : await this.#host.act(call);
-    if (kind !== "query" && this.#hub.socketCount > 0) await this.settled();
+    if (kind !== "query" && this.#hub.load.sockets > 0) await this.settled();
     return outcome;
   }
 

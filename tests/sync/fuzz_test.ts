@@ -104,6 +104,6 @@ Deno.test("WS15 fuzzed frames crash nothing and affect no other socket", async (
   socket.drop();
   bystander.drop();
   await settle();
-  assert.equal(world.hub.socketCount, 0);
-  assert.equal(world.hub.subscriptionCount, 0);
+  assert.equal(world.hub.load.sockets, 0);
+  assert.equal(world.hub.load.subscriptions, 0);
 });

@@ -401,7 +401,7 @@ Deno.test("SV8 shutdown closes every socket with 1012 and takes no new ones", as
   assert.equal(world.clock.timers, 0);
   const late = world.socket();
   assert.equal(late.closedWith, 1012);
-  assert.equal(world.hub.socketCount, 0);
+  assert.equal(world.hub.load.sockets, 0);
 });
 
 /** A hub that shuts down, the ends of its sockets that have to answer the close frame, and whether it has stopped. */
@@ -465,8 +465,8 @@ Deno.test("WL7 a closed socket releases its memory", async () => {
   world.host.answerAll();
   world.host.commit();
   await settle();
-  assert.equal(world.hub.queryCount, 0);
-  assert.equal(world.hub.socketCount, 0);
+  assert.equal(world.hub.load.sharedQueries, 0);
+  assert.equal(world.hub.load.sockets, 0);
   assert.equal(world.clock.timers, 0);
   assert.equal(world.host.mutationRuns, 1);
 });

@@ -61,7 +61,7 @@ Deno.test("BU1 a socket that reads its data is not aborted and frees quota for o
 Deno.test("BU1 the sockets with the most buffered data are aborted first", () => {
   let now = 0;
   const cuts: string[] = [];
-  const budget = new OutboundQuota({ bytesMax: 10 * MiB, now: () => now, onCut: () => {} });
+  const budget = new OutboundQuota({ bytesMax: 10 * MiB, now: () => now, log: () => {} });
   const open = (name: string, bytes: number) => {
     const account = budget.open({
       send: () => {},
@@ -86,7 +86,7 @@ Deno.test("BU1 the sockets with the most buffered data are aborted first", () =>
 
 Deno.test("BU1 large Transitions are sent one at a time, with pauses for other work", () => {
   let now = 0;
-  const budget = new OutboundQuota({ bytesMax: 100 * MiB, now: () => now, onCut: () => {} });
+  const budget = new OutboundQuota({ bytesMax: 100 * MiB, now: () => now, log: () => {} });
   const account = budget.open({
     send: () => {},
     close: () => {},

@@ -135,7 +135,7 @@ Deno.test("SV8 clients see 1012 at shutdown, after all that was sent before", as
   const sockets = await Promise.all(Array.from({ length: 20 }, () => server.open()));
   server.host.write({ a: "x".repeat(100_000) });
   for (const socket of sockets) socket.send(addGet("a"));
-  await until(() => server.hub.subscriptionCount === 20);
+  await until(() => server.hub.load.subscriptions === 20);
   await server[Symbol.asyncDispose]();
   for (const { received } of sockets) {
     assert.equal((await received.closed).code, 1012);
@@ -149,7 +149,7 @@ Deno.test("SH7 a real socket that stops reading delays no other and uses no more
   await stuck.write(textFrame(addGet("a")));
   const reading = await server.open();
   reading.send(addGet("a"));
-  await until(() => server.hub.subscriptionCount === 2);
+  await until(() => server.hub.load.subscriptions === 2);
   for (let i = 0; i < 100; i++) {
     server.host.write({ a: `${i} ${"x".repeat(200_000)}` });
     await until(() => JSON.stringify(reading.received.frames.at(-1) ?? null).includes(`"${i} x`));
@@ -159,5 +159,5 @@ Deno.test("SH7 a real socket that stops reading delays no other and uses no more
   assert.ok(Number(server.sockets[0]?.bufferedAmount) > 0);
   assert.ok(Number(server.sockets[0]?.bufferedAmount) <= socketLimits.bufferedBytesMax + 250_000);
   stuck.close();
-  await until(() => server.hub.socketCount === 1);
+  await until(() => server.hub.load.sockets === 1);
 });

@@ -106,7 +106,7 @@ Deno.test("SH4 a scope that widens discloses no result of others, and one that n
     world.host.write({ a: -1 });
     await settle();
     assert.equal(world.host.runs.length, 1, "shared by all again");
-    assert.equal(world.hub.queryCount, 1);
+    assert.equal(world.hub.load.sharedQueries, 1);
   }
 });
 
@@ -297,7 +297,7 @@ Deno.test("HC8 cached results are bounded, and the least recently used is evicte
     world.hub.query({ udfPath: "get", args: { key }, identity: anonymous, origin: "client" });
   await ask("first");
   for (let i = 0; i < sharedQueryLimits.cachedQueriesMax; i++) await ask(`k${i}`);
-  assert.equal(world.hub.queryCount, sharedQueryLimits.cachedQueriesMax);
+  assert.equal(world.hub.load.sharedQueries, sharedQueryLimits.cachedQueriesMax);
   world.host.runs.length = 0;
   await ask("k5");
   assert.equal(world.host.runs.length, 0);
@@ -311,7 +311,7 @@ Deno.test("HC8 system queries do not evict the app's cached results", async () =
     world.hub.query({ udfPath: "_system/x:find", args: { key }, identity: anonymous, origin: "system" });
   await Promise.all([ask("a"), ask("a")]);
   assert.equal(world.host.runs.length, 1, "asked at once, it is run once");
-  assert.equal(world.hub.queryCount, 0);
+  assert.equal(world.hub.load.sharedQueries, 0);
 });
 
 Deno.test("HC8 the queue of one-shot queries is bounded", async () => {

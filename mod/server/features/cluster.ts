@@ -5,10 +5,10 @@ import { clusterLimits } from "../../cluster/postgres/limits.ts";
 import type { ServeConfig } from "../../config/config.ts";
 import { StartError } from "../../config/start_error.ts";
 import type { IsolateHost } from "../../functions/host/mod.ts";
-import { type Clock, steadyClock } from "../../kit/clock.ts";
+import { type Clock, pause, steadyClock } from "../../kit/clock.ts";
 import type { Log } from "../../kit/log.ts";
 import { type AdminEnv, adminGuard } from "../../ops/mod.ts";
-import type { HubLoad } from "./sync.ts";
+import type { SyncFeature } from "./sync.ts";
 import { secretText, useSecretText } from "../data/secret.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AccountsFeature } from "./accounts.ts";
@@ -63,7 +63,7 @@ export interface ClusterParts {
   readonly accounts: AccountsFeature;
   readonly following: Pick<FollowingFeature, "figures">;
   readonly maintenance: MaintenanceFeature;
-  readonly sync: { readonly work: Pick<HubLoad, "socketCount"> };
+  readonly sync: Pick<SyncFeature, "load">;
   /** Started after this feature. */
   readonly scheduling: Pick<SchedulingFeature, "endActions">;
 }
@@ -72,7 +72,7 @@ export function startClustering(
   { host, requestReplacement }: FeatureContext,
   parts: ClusterParts,
 ): ClusterFeature {
-  const { cluster, accounts: { authenticator }, following, maintenance, sync: { work } } = parts;
+  const { cluster, accounts: { authenticator }, following, maintenance, sync } = parts;
   const app = new Hono<AdminEnv>().use("*", adminGuard(verifyWith(authenticator)));
   app.get(
     "/cluster",
@@ -82,7 +82,7 @@ export function startClustering(
   if (cluster === null) return { routes, figures: null };
   const served: ServedState = {
     position: () => host.rows?.reached ?? cluster.leaderPosition(host.ts),
-    sockets: () => work.socketCount,
+    sockets: () => sync.load().sockets,
     lagMs: () => following.figures?.().lagMs ?? null,
     makeBackup: maintenance.makeBackup,
     lapsed: () => parts.scheduling.endActions(),
@@ -120,13 +120,12 @@ export function caughtUpWith(
 ): (waitMs?: number) => Promise<void> {
   let asking: Promise<number> | null = null;
   let next: Promise<number> | null = null;
-  const wait = (ms: number) => new Promise<void>((resolve) => clock.after(ms, resolve));
   const ask = async () => {
     const until = clock.now() + clusterLimits.startMs;
     for (;;) {
       const end = await cluster.end();
       if (end !== null || clock.now() > until) return end?.ts ?? 0;
-      await wait(clusterLimits.reconnectMs);
+      await pause(clock, clusterLimits.reconnectMs);
     }
   };
   // A query in flight may have been sent before the commit that the client has seen.
@@ -142,6 +141,6 @@ export function caughtUpWith(
     const late = Promise.withResolvers<number>();
     const timer = clock.after(waitMs, () => late.resolve(0));
     const ts = await Promise.race([newest(), late.promise]).finally(() => timer.cancel());
-    while (host.ts < ts && !stuck() && clock.now() < until) await wait(clusterLimits.socketCheckMs);
+    while (host.ts < ts && !stuck() && clock.now() < until) await pause(clock, clusterLimits.socketCheckMs);
   };
 }

@@ -7,7 +7,7 @@ import { opsLimits } from "../../ops/limits.ts";
 import { archiveNames } from "../../ops/backups/archive/entry_names.ts";
 import type { Metrics, ServerFigures } from "../../ops/metrics/mod.ts";
 import type { RunStats } from "../../ops/stats/mod.ts";
-import type { HubLoad } from "./sync.ts";
+import type { SyncFeature } from "./sync.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AdminFeature } from "./admin.ts";
 import type { ClusterFeature } from "./cluster.ts";
@@ -27,7 +27,7 @@ export async function openMetrics({ metrics }: ServeConfig, { totals }: RunStats
 export interface MetricsSources {
   /** `null` without `--metrics`. */
   readonly metrics: Metrics | null;
-  readonly sync: { readonly work: HubLoad };
+  readonly sync: Pick<SyncFeature, "load">;
   readonly storage: StorageFeature;
   readonly admin: AdminFeature;
   readonly replication: ReplicationFeature;
@@ -37,7 +37,7 @@ export interface MetricsSources {
 
 export function startMetrics(
   { config: { dataDir }, host }: FeatureContext,
-  { metrics, sync: { work: hub }, storage: { traffic }, admin, ...others }: MetricsSources,
+  { metrics, sync: { load }, storage: { traffic }, admin, ...others }: MetricsSources,
 ): Feature {
   if (metrics === null) return {};
   const { replication: { replication }, following, clustering } = others;
@@ -50,10 +50,10 @@ export function startMetrics(
     ts: () => host.ts,
     commits: () => host.commits.count,
     mutationsWaiting: () => host.mutationsWaiting,
-    sockets: () => hub.socketCount,
-    subscriptions: () => hub.subscriptionCount,
-    sharedQueries: () => hub.queryCount,
-    transitions: () => hub.transitionCount,
+    sockets: () => load().sockets,
+    subscriptions: () => load().subscriptions,
+    sharedQueries: () => load().sharedQueries,
+    transitions: () => load().transitions,
     isolates: () => host.isolates.roles,
     files: () => traffic,
     async backups() {

@@ -11,7 +11,7 @@ import { statsLimits } from "../../ops/limits.ts";
 import type { ExecutionLog } from "../../ops/log/mod.ts";
 import { type AdminEnv, adminGuard } from "../../ops/mod.ts";
 import { GaugeHistory, type Gauges, RunStats, type ServerParts, serverStats } from "../../ops/stats/mod.ts";
-import type { HubLoad } from "./sync.ts";
+import type { SyncFeature } from "./sync.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AccountsFeature } from "./accounts.ts";
 import { verifyWith } from "./admin.ts";
@@ -22,7 +22,7 @@ export interface StatsParts {
   readonly executionLog: ExecutionLog | null;
   readonly accounts: AccountsFeature;
   readonly logs: Pick<LogFeature, "streamCount">;
-  readonly sync: { readonly work: HubLoad };
+  readonly sync: Pick<SyncFeature, "load">;
   readonly steering: { readonly sizes: TableSizes };
 }
 
@@ -69,26 +69,20 @@ export function startStats(context: FeatureContext, given: StatsParts): Feature 
 
 function serverParts(
   { host }: FeatureContext,
-  { sync: { work: hub }, executionLog, logs }: StatsParts,
+  { sync: { load }, executionLog, logs }: StatsParts,
 ): ServerParts {
   return {
     version: VERSION,
     startedAt: Date.now(),
     ts: () => host.ts,
-    sync: () => ({
-      sockets: hub.socketCount,
-      subscriptions: hub.subscriptionCount,
-      sharedQueries: hub.queryCount,
-      transitions: hub.transitionCount,
-      refreshBatches: hub.work.refreshBatches,
-      refreshBatchesInFlight: hub.work.refreshBatchesInFlight,
-    }),
-    queues: () => ({
-      mutations: host.mutationsWaiting,
-      queries: hub.work.queriesWaiting,
-      calls: hub.work.callsWaiting,
-      log: executionLog?.facts.queued ?? 0,
-    }),
+    sync() {
+      const { queriesWaiting: _, callsWaiting: __, ...shown } = load();
+      return shown;
+    },
+    queues() {
+      const { queriesWaiting: queries, callsWaiting: calls } = load();
+      return { mutations: host.mutationsWaiting, queries, calls, log: executionLog?.facts.queued ?? 0 };
+    },
     isolates: () => host.isolates.roles,
     log: () => executionLog === null ? null : { ...executionLog.facts, streams: logs.streamCount },
   };
@@ -128,14 +122,15 @@ interface Machine {
 }
 
 function gaugeSampler(
-  { sync: { work: hub } }: StatsParts,
+  { sync: { load } }: StatsParts,
   machine: CachedMachineStats,
 ): () => Promise<Gauges> {
   return async () => {
     const { memory: { main, isolates }, disk: { database, log, free } } = await machine.read({ fresh: true });
+    const { sockets, subscriptions } = load();
     return {
-      sockets: hub.socketCount,
-      subscriptions: hub.subscriptionCount,
+      sockets,
+      subscriptions,
       memory: Object.values(isolates ?? {}).reduce((sum, bytes) => sum + bytes, main),
       stored: database + log,
       diskFree: free,

@@ -79,7 +79,7 @@ export async function startWorkerBackend(
   link.listen(
     leaderEvents({ host, authenticator, log, stop: (why, orderly) => onEnd({ why, orderly }) }),
   );
-  const figures = setInterval(() => link.figures(figuresOf(hub)), workerLimits.figuresMs);
+  const figures = setInterval(() => link.figures(hub.load), workerLimits.figuresMs);
   opened.defer(() => clearInterval(figures));
   // A deployed version has a frontend of its own. Without it, the version is still served.
   const openFrontend = async () => {
@@ -216,18 +216,5 @@ function leaderEvents(
       });
     },
     stop: () => stop("the server stops", true),
-  };
-}
-
-function figuresOf(hub: Hub): Parameters<LeaderConnection["figures"]>[0] {
-  return {
-    sockets: hub.socketCount,
-    subscriptions: hub.subscriptionCount,
-    sharedQueries: hub.queryCount,
-    transitions: hub.transitionCount,
-    refreshBatches: hub.work.refreshBatches,
-    refreshBatchesInFlight: hub.work.refreshBatchesInFlight,
-    queriesWaiting: hub.work.queriesWaiting,
-    callsWaiting: hub.work.callsWaiting,
   };
 }

@@ -18,28 +18,27 @@ export interface WorkerBoot {
   readonly config: WorkerConfig;
 }
 
+const SHARED = [
+  "dataDir",
+  "dev",
+  "publicUrl",
+  "allowedHosts",
+  "allowedOrigins",
+  "trustedProxies",
+  "timeouts",
+  "staticDir",
+  "example",
+  "empty",
+] as const satisfies readonly (keyof ServeConfig)[];
+
 /** The parts of a configuration that workers need. */
-export type WorkerConfig =
-  & Pick<
-    ServeConfig,
-    | "dataDir"
-    | "dev"
-    | "publicUrl"
-    | "allowedHosts"
-    | "allowedOrigins"
-    | "trustedProxies"
-    | "timeouts"
-    | "staticDir"
-    | "example"
-    | "empty"
-  >
-  & {
-    /** Memory of this worker in bytes. */
-    readonly memoryBytes: number;
-    readonly memory: IsolateMemory;
-    /** Processors per worker, rounded up. */
-    readonly cores: number;
-  };
+export interface WorkerConfig extends Pick<ServeConfig, typeof SHARED[number]> {
+  /** Memory of this worker in bytes. */
+  readonly memoryBytes: number;
+  readonly memory: IsolateMemory;
+  /** Processors per worker, rounded up. */
+  readonly cores: number;
+}
 
 /** Processes on one machine share its processors: none runs more busy readers than its share. */
 export function coresOf({ workers }: Pick<ServeConfig, "workers">): number {
@@ -47,32 +46,9 @@ export function coresOf({ workers }: Pick<ServeConfig, "workers">): number {
 }
 
 export function workerConfig(config: ServeConfig): WorkerConfig {
-  const {
-    dataDir,
-    dev,
-    publicUrl,
-    allowedHosts,
-    allowedOrigins,
-    trustedProxies,
-    timeouts,
-    staticDir,
-    example,
-    empty,
-  } = config;
+  const shared = Object.fromEntries(SHARED.map((name) => [name, config[name]]));
   const memoryBytes = Math.floor(config.memoryBytes / config.workers);
-  return {
-    dataDir,
-    dev,
-    publicUrl,
-    allowedHosts,
-    allowedOrigins,
-    trustedProxies,
-    timeouts,
-    staticDir,
-    example,
-    empty,
-    memoryBytes,
-    memory: memoryPlan({ bytes: memoryBytes, cores: coresOf(config) }).isolates,
-    cores: coresOf(config),
-  };
+  const cores = coresOf(config);
+  const { isolates: memory } = memoryPlan({ bytes: memoryBytes, cores });
+  return { ...shared as Pick<ServeConfig, typeof SHARED[number]>, memoryBytes, memory, cores };
 }

@@ -25,16 +25,11 @@ export interface WorkersOptions {
 /** Name of the socket in the data folder on which workers reach the leader. */
 const LINK_SOCKET = "workers.sock";
 
-const NOTHING: FollowerFigures = {
-  sockets: 0,
-  subscriptions: 0,
-  sharedQueries: 0,
-  transitions: 0,
-  refreshBatches: 0,
-  refreshBatchesInFlight: 0,
-  queriesWaiting: 0,
-  callsWaiting: 0,
-};
+interface RunningWorker {
+  readonly process: WorkerProcess;
+  /** Called when it serves. */
+  serves(): void;
+}
 
 export class Workers implements AsyncDisposable {
   readonly #options: WorkersOptions;
@@ -43,7 +38,7 @@ export class Workers implements AsyncDisposable {
   readonly #forwarded: ForwardedRequests;
   readonly #newest: NewestTsFile;
   readonly #secret: string;
-  readonly #running = new Map<string, WorkerProcess>();
+  readonly #running = new Map<string, RunningWorker>();
   readonly #stopping = new AbortController();
   #loops: readonly Promise<void>[] = [];
   #pastTransitions = 0;
@@ -95,16 +90,14 @@ export class Workers implements AsyncDisposable {
   }
 
   /** Load of the workers. Transitions of ended workers are included. */
-  get figures(): readonly FollowerFigures[] {
-    const now = [...this.#leader.followers].map(({ figures }) => figures).filter((figures) =>
-      figures !== null
-    );
-    return [...now, { ...NOTHING, transitions: this.#pastTransitions }];
+  get figures(): readonly Partial<FollowerFigures>[] {
+    const now = [...this.#leader.followers].flatMap(({ figures }) => figures ?? []);
+    return [...now, { transitions: this.#pastTransitions }];
   }
 
   /** Process ids of the workers. */
   get pids(): readonly number[] {
-    return [...this.#running.values()].map(({ pid }) => pid);
+    return [...this.#running.values()].map(({ process }) => process.pid);
   }
 
   /** Lets the workers finish running requests and ends them. */
@@ -112,7 +105,7 @@ export class Workers implements AsyncDisposable {
     this.#stopping.abort();
     this.#leader.send({ t: "stop" });
     const late = setTimeout(() => {
-      for (const worker of this.#running.values()) worker.kill();
+      for (const { process } of this.#running.values()) process.kill();
     }, httpLimits.drainMs + workerLimits.stopMs);
     await Promise.all(this.#loops);
     clearTimeout(late);
@@ -122,21 +115,22 @@ export class Workers implements AsyncDisposable {
     this.#socket[Symbol.dispose]();
   }
 
-  /** Kills a worker whose link ends while its process continues: it is unresponsive or no longer receives commits. */
+  /** Notes that a worker serves. Kills one whose link ends while its process continues: it is unresponsive or no longer receives commits. */
   #watch(follower: FollowerConnection): void {
-    const worker = this.#running.get(follower.name);
+    const running = this.#running.get(follower.name);
+    if (running !== undefined) follower.ready.then(running.serves, () => {});
     // It was starting when the server was stopped.
     if (this.#stopping.signal.aborted) follower.send({ t: "stop" });
     follower.ended.then(({ end, detail }) => {
       this.#pastTransitions += follower.figures?.transitions ?? 0;
-      if (worker === undefined || this.#stopping.signal.aborted) return;
+      if (running === undefined || this.#stopping.signal.aborted) return;
       // A worker that has closed its link is about to end.
-      if (end === "closed") return this.#killLater(worker);
+      if (end === "closed") return this.#killLater(running.process);
       this.#options.log("error", "Killed an unresponsive worker", {
         worker: follower.name,
         reason: detail,
       });
-      worker.kill();
+      running.process.kill();
     });
   }
 
@@ -165,30 +159,19 @@ export class Workers implements AsyncDisposable {
   /** Returns the reason of its end. */
   async #runOnce(name: string, serves: () => void): Promise<string> {
     const worker = await WorkerProcess.start(this.#boot(name));
-    this.#running.set(name, worker);
-    if (this.#stopping.signal.aborted) worker.kill();
-    const late = setTimeout(() => {
-      if (!ready) worker.kill();
-    }, workerLimits.startMs);
-    let ready = false;
-    const look = setInterval(() => {
-      const follower = this.#followerOf(name);
-      if (follower === undefined) return;
-      clearInterval(look);
-      follower.ready.then(() => {
-        ready = true;
+    const late = setTimeout(() => worker.kill(), workerLimits.startMs);
+    this.#running.set(name, {
+      process: worker,
+      serves() {
+        clearTimeout(late);
         serves();
-      }, () => {});
-    }, 20);
+      },
+    });
+    if (this.#stopping.signal.aborted) worker.kill();
     const { code, signal } = await worker.ended;
     clearTimeout(late);
-    clearInterval(look);
     this.#running.delete(name);
     return signal ?? `exit code ${code}`;
-  }
-
-  #followerOf(name: string): FollowerConnection | undefined {
-    return [...this.#leader.followers].find((follower) => follower.name === name);
   }
 
   #boot(name: string): WorkerBoot {

@@ -54,7 +54,10 @@ export interface SharedQueriesOptions {
 export type Requester = Pick<FunctionCall, "identity" | "caller" | "request">;
 
 /** Current load, and totals since the start. */
-export interface QueryWork {
+export interface QueryLoad {
+  readonly subscriptions: number;
+  /** Distinct queries, including cached ones. */
+  readonly sharedQueries: number;
   readonly refreshBatches: number;
   readonly refreshBatchesInFlight: number;
   /** Queries that need a run and have none in flight. */
@@ -99,18 +102,16 @@ export class SharedQueries {
     return this.#ts;
   }
 
-  get size(): number {
-    return this.#table.size;
-  }
-
   get subscriptionCount(): number {
     let count = 0;
     for (const { subscribers } of this.#table.values()) count += subscribers.size;
     return count;
   }
 
-  get work(): QueryWork {
+  get load(): QueryLoad {
     return {
+      subscriptions: this.subscriptionCount,
+      sharedQueries: this.#table.size,
       refreshBatches: this.#batchCount,
       refreshBatchesInFlight: this.#batches.size,
       queriesWaiting: this.#dirty.size,

@@ -99,6 +99,8 @@ export interface Subscriber {
 export interface View {
   /** Called when a result arrived or a subscription was reassigned. */
   needsAdvance(): void;
+  /** Identity of its results, and the caller that queries are attributed to. */
+  readonly identity: Identity;
   readonly caller: Caller;
   readonly subscribers: Iterable<Subscriber>;
 }

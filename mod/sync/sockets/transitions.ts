@@ -1,10 +1,12 @@
-/** Advances one socket: starts its steps, finds the ts it can move to and sends the differences. */
+/** The state that a client shows, and the Transitions that move it: each shows all queries at one ts, after all earlier steps. */
+import { anonymous, type Identity } from "../../functions/identity.ts";
 import type { Outcome } from "../../functions/outcome.ts";
 import { socketLimits } from "../../limits.ts";
-import type { StateVersion } from "../../protocol/state_version.ts";
+import { initialVersion, type StateVersion } from "../../protocol/state_version.ts";
 import type { SharedQueries } from "../queries/shared_queries.ts";
 import { sameOutcome, SharedQuery, type Version } from "../queries/shared_query.ts";
-import type { LiveQuery, SocketState, Step } from "./socket_state.ts";
+import type { SocketOutput } from "./outbound_quota.ts";
+import type { LiveQuery, RequestedState, Step } from "./requested_state.ts";
 import { type FrameMemo, removedItem, transitionFrame } from "./transition_frame.ts";
 
 /** Known commits and validity of versions. */
@@ -43,17 +45,17 @@ function newestCommonTs(
 }
 
 export interface TransitionsOptions {
-  readonly state: SocketState;
   readonly shared: SharedQueries;
   readonly memo: FrameMemo;
   readonly dev: boolean;
-  readonly send: (frame: string) => void;
-  /** Called instead of `send` when the results exceed the size limit of a Transition. */
+  readonly requested: RequestedState;
+  readonly output: SocketOutput;
+  /** Newest commit at the time of connecting. */
+  readonly ts: number;
+  /** Called after each Transition. */
+  readonly transitionSent: () => void;
+  /** Called instead when the results exceed the size limit of a Transition. */
   readonly tooLarge: (chars: number) => void;
-  /** Whether the client reads too slowly to be sent more. */
-  readonly slow: () => boolean;
-  /** Whether the outbound quota allows a Transition of this length. */
-  readonly canSend: (chars: number) => boolean;
 }
 
 /** A result to send and the client's previous one. */
@@ -65,84 +67,150 @@ interface Update {
 
 export class Transitions {
   readonly #options: TransitionsOptions;
+  /** The client's version, as of the last Transition. */
+  #version: StateVersion = initialVersion;
+  /** No Transition ends below this ts: the newest commit at connect, or the newest the client has seen (SG12). */
+  #minTs: number;
+  /** The last MutationResponse must be followed by a Transition with at least this ts. `null` if none is due. */
+  #owedTs: number | null = null;
+  /** Identity of results. Follows the requested one when the Authenticate step starts. */
+  identity: Identity = anonymous;
+  /** Queries that are or will be displayed, in the order of their Adds. Removed ones stay until that was sent. */
+  readonly queries = new Set<LiveQuery>();
+  /** Steps in the order received. The queries of the first `#begunSteps` are subscribed. */
+  readonly #steps: Step[] = [];
+  #begunSteps = 0;
+  /** Set when the first step's result was older than the socket's ts: nothing else advances the socket before it. */
+  #holdForStep = false;
   /** Newest ts at which all results are known, as of the last `advance`, or `null`. */
   reachableTs: number | null = null;
   /** Characters of the Transition that waits for the outbound quota, or 0. */
-  waitingChars = 0;
+  #waitingChars = 0;
 
   constructor(options: TransitionsOptions) {
     this.#options = options;
+    this.#minTs = options.ts;
+  }
+
+  /** The ts required for the next Transition, or `null`. */
+  get awaitedTs(): number | null {
+    const floor = this.#version.ts < this.#minTs ? this.#minTs : null;
+    return this.#owedTs === null ? floor : Math.max(this.#owedTs, floor ?? 0);
+  }
+
+  /** Whether none can be sent: the client reads too slowly, or the outbound quota is exhausted. */
+  get blocked(): boolean {
+    const { output } = this.#options;
+    return output.isSlow || (this.#waitingChars > 0 && !output.canSend(this.#waitingChars));
+  }
+
+  /** Whether too many steps await their Transition. */
+  get isFull(): boolean {
+    return this.#steps.length >= socketLimits.unansweredTransitionsMax;
+  }
+
+  /** Whether this many queries may be added or removed now. Counts those that are displayed or wait for their step. */
+  hasRoomFor(modifications: number): boolean {
+    if (this.#steps.length === 0) return true;
+    let count = this.queries.size + modifications;
+    for (let i = this.#begunSteps; i < this.#steps.length; i++) {
+      const step = this.#steps[i];
+      if (step?.kind === "querySet") count += step.added.length;
+    }
+    return count <= socketLimits.queriesTrackedMax;
+  }
+
+  /** Adds a step, which ends in a Transition of its own. */
+  add(step: Step): void {
+    this.#steps.push(step);
+  }
+
+  /** The client has observed `ts` elsewhere. */
+  observed(ts: number): void {
+    this.#minTs = Math.max(this.#minTs, ts);
+  }
+
+  /** Lowers the minimum to `ts`, because what its client has observed was not reached in time. Returns whether it was higher. */
+  lowerMinTs(ts: number): boolean {
+    if (this.#minTs <= ts) return false;
+    this.#minTs = ts;
+    return true;
+  }
+
+  /** Requires a Transition of at least `ts`, after the response that reported it. */
+  owe(ts: number): void {
+    this.#owedTs = Math.max(this.#owedTs ?? 0, ts);
   }
 
   /** Sends every Transition that is ready. */
   advance(): void {
-    const { state, slow } = this.#options;
-    this.waitingChars = 0;
-    while (!slow()) {
+    const { output } = this.#options;
+    this.#waitingChars = 0;
+    while (output.isOpen && !output.isSlow) {
       this.#startSteps();
-      const step = state.steps[0];
+      const step = this.#steps[0];
       if (step === undefined) return this.#sendChanges();
       if (this.#finishStep(step)) continue;
-      if (this.waitingChars > 0) return;
+      if (this.#waitingChars > 0) return;
       // Until all queries have switched identity, no result may be sent.
-      if (step.kind === "querySet" && !state.holdForStep) this.#sendChanges();
+      if (step.kind === "querySet" && !this.#holdForStep) this.#sendChanges();
       return;
     }
   }
 
   /** Removes all queries. */
   end(): void {
-    const { state } = this.#options;
-    for (const query of state.queries) this.#unsubscribe(query);
-    state.queries.clear();
-    state.steps.length = 0;
-    state.begunSteps = 0;
+    for (const query of this.queries) this.#unsubscribe(query);
+    this.queries.clear();
+    this.#steps.length = 0;
+    this.#begunSteps = 0;
   }
 
   /** Subscribes added queries, or switches all queries to a new identity. */
   #startSteps(): void {
-    const { state } = this.#options;
-    for (let step = state.steps[state.begunSteps]; step !== undefined; step = state.steps[state.begunSteps]) {
+    for (let step = this.#steps[this.#begunSteps]; step !== undefined; step = this.#steps[this.#begunSteps]) {
       if (step.kind === "querySet") {
         for (const query of step.added) {
-          state.queries.add(query);
+          this.queries.add(query);
           this.#subscribe(query);
         }
       } else {
         // Earlier steps belong to the old identity.
-        if (state.begunSteps > 0) return;
-        state.queryIdentity = step.identity;
-        for (const query of state.queries) {
+        if (this.#begunSteps > 0) return;
+        this.identity = step.identity;
+        for (const query of this.queries) {
           if (query.refusal === null) this.#options.shared.identityChanged(query);
         }
       }
-      state.begunSteps++;
+      this.#begunSteps++;
     }
   }
 
   #finishStep(step: Step): boolean {
-    const { state } = this.#options;
-    const end = state.versionAfter(step, 0);
+    const end = {
+      ...this.#version,
+      ...(step.kind === "querySet" ? { querySet: step.newVersion } : { identity: step.newVersion }),
+    };
     const live = this.#liveAt(end.querySet);
-    const ts = this.#commonTs(live);
+    const ts = newestCommonTs(live, this.#options.shared);
     this.reachableTs = ts;
     if (ts === null) return false;
-    if (ts < state.version.ts) {
-      state.holdForStep = true;
+    if (ts < this.#version.ts) {
+      this.#holdForStep = true;
       return false;
     }
-    if (ts < state.minTs) return false;
+    if (ts < this.#minTs) return false;
     return this.#send(this.#updates(live, ts), { step, end: { ...end, ts } });
   }
 
   /** Sends changed results, or an advanced ts that the client waits for. */
   #sendChanges(): void {
-    const { state } = this.#options;
-    const { version, owedTs } = state;
+    const version = this.#version;
+    const owedTs = this.#owedTs;
     const live = this.#liveAt(version.querySet);
-    const ts = this.#commonTs(live);
-    if (state.steps.length === 0) this.reachableTs = ts;
-    if (ts !== null && ts >= Math.max(version.ts, state.minTs)) {
+    const ts = newestCommonTs(live, this.#options.shared);
+    if (this.#steps.length === 0) this.reachableTs = ts;
+    if (ts !== null && ts >= Math.max(version.ts, this.#minTs)) {
       const owed = owedTs !== null && ts >= owedTs;
       const updates = this.#updates(live, ts);
       if (owed || updates.length > 0) this.#send(updates, { end: { ...version, ts } });
@@ -157,17 +225,16 @@ export class Transitions {
     updates: readonly Update[],
     { step, end }: { readonly step?: Step; readonly end: StateVersion },
   ): boolean {
-    const { state, memo, canSend: hasRoom } = this.#options;
+    const { memo, output, requested: { client: { errorIds } } } = this.#options;
     // An upper bound: diffs may be shorter. Building them is deferred until they can be sent.
     const most = charsOf(updates);
-    if (!hasRoom(most)) {
-      this.waitingChars = most;
+    if (!output.canSend(most)) {
+      this.#waitingChars = most;
       return false;
     }
-    const start = state.version;
-    const { errorIds } = state;
+    const start = this.#version;
     const removed = step?.kind === "querySet"
-      ? [...state.queries].filter((query) => query.deadFrom <= end.querySet && query.lastSent !== null)
+      ? [...this.queries].filter((query) => query.deadFrom <= end.querySet && query.lastSent !== null)
       : [];
     const [first] = updates;
     let frame: string;
@@ -192,31 +259,43 @@ export class Transitions {
   }
 
   #deliver(frame: string, { step, end }: { readonly step?: Step; readonly end: StateVersion }): void {
-    for (const query of this.#options.state.moved(end, step)) this.#unsubscribe(query);
-    this.#options.send(frame);
+    this.#version = end;
+    if (this.#owedTs !== null && end.ts >= this.#owedTs) this.#owedTs = null;
+    if (step !== undefined) this.#stepDone(step);
+    const { output, transitionSent } = this.#options;
+    output.sendTransition(frame);
+    transitionSent();
+  }
+
+  #stepDone(step: Step): void {
+    this.#steps.shift();
+    this.#begunSteps--;
+    this.#holdForStep = false;
+    if (step.kind === "identity") return;
+    for (const query of this.queries) {
+      if (query.deadFrom > step.newVersion) continue;
+      this.queries.delete(query);
+      this.#unsubscribe(query);
+    }
   }
 
   /** Returns the results at `ts` that differ from the client's. */
   #updates(live: readonly LiveQuery[], ts: number): Update[] {
-    const { state, dev } = this.#options;
+    const { dev, requested: { client: { diffs } } } = this.#options;
     const updates: Update[] = [];
     for (const query of live) {
       const outcome = query.shared?.versionUpTo(ts)?.outcome;
       if (outcome === undefined || outcome === query.lastSent) continue;
       if (query.lastSent !== null && sameOutcome(query.lastSent, outcome, { dev })) continue;
-      updates.push({ query, base: state.diffs ? query.lastSent : null, outcome });
+      updates.push({ query, base: diffs ? query.lastSent : null, outcome });
     }
     return updates;
   }
 
   #liveAt(querySet: number): LiveQuery[] {
     const live: LiveQuery[] = [];
-    for (const query of this.#options.state.queries) if (query.liveAt(querySet)) live.push(query);
+    for (const query of this.queries) if (query.liveAt(querySet)) live.push(query);
     return live;
-  }
-
-  #commonTs(live: readonly LiveQuery[]): number | null {
-    return newestCommonTs(live, this.#options.shared);
   }
 
   #subscribe(query: LiveQuery): void {
@@ -226,6 +305,37 @@ export class Transitions {
 
   #unsubscribe(query: LiveQuery): void {
     if (query.refusal === null) this.#options.shared.unsubscribe(query);
+  }
+
+  /** Returns the number of subscriptions. Throws if the state is inconsistent. For tests. */
+  validate(): number {
+    const fail = (what: string) => {
+      throw new Error(`Inconsistent socket state: ${what}`);
+    };
+    if (this.#begunSteps > this.#steps.length || this.#begunSteps < 0) fail("more steps started than exist");
+    if (this.#steps.length > socketLimits.unansweredTransitionsMax) fail("too many steps");
+    const { querySet: shown } = this.#version;
+    let { querySet, identity } = this.#version;
+    for (const step of this.#steps) {
+      if (step.kind === "querySet" ? step.newVersion !== ++querySet : step.newVersion !== ++identity) {
+        fail("steps out of order");
+      }
+    }
+    const { requested } = this.#options;
+    if (querySet !== requested.version.querySet || identity !== requested.version.identity) {
+      fail("versions lost");
+    }
+    for (const query of this.queries) {
+      const { queryId, shared } = query;
+      if (shared === null) fail(`query ${queryId} has no shared query`);
+      if (query.refusal === null && shared?.subscribers.has(query) === false) {
+        fail(`query ${queryId} is not subscribed`);
+      }
+      if (query.deadFrom <= shown) fail(`query ${queryId} is still present after its removal`);
+      if (query.lastSent === null && query.liveFrom <= shown) fail(`query ${queryId} has no result`);
+      if (query.lastSent !== null && query.liveFrom > shown) fail(`query ${queryId} was sent too early`);
+    }
+    return [...this.queries].filter(({ refusal }) => refusal === null).length;
   }
 }
 

@@ -8,7 +8,7 @@ import { QueryTable } from "../../../mod/sync/queries/query_table.ts";
 import { SharedQueries } from "../../../mod/sync/queries/shared_queries.ts";
 import { type Subscriber, type Version } from "../../../mod/sync/queries/shared_query.ts";
 import { SyncConnection } from "../../../mod/sync/sockets/sync_connection.ts";
-import { SocketState } from "../../../mod/sync/sockets/socket_state.ts";
+import { Transitions } from "../../../mod/sync/sockets/transitions.ts";
 
 /** Puts another method in the place of one, until disposed of. */
 function replaced<Owner extends object, Name extends keyof Owner>(
@@ -107,13 +107,11 @@ export const plantedBugs: Record<string, () => Disposable> = {
     }),
   /** A new socket is shown any existing results, however old. */
   "a first Transition of long ago": () =>
-    replaced(SocketState.prototype, {
-      name: "connect",
-      by: (connect) =>
-        function (this: SocketState, message) {
-          const refusal = connect.call(this, message);
-          this.minTs = 0;
-          return refusal;
+    replaced(Transitions.prototype, {
+      name: "observed",
+      by: () =>
+        function (this: Transitions) {
+          this.lowerMinTs(0);
         },
     }),
   /** A session's end reaches one socket too few. */

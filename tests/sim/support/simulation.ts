@@ -150,8 +150,8 @@ class Simulation implements Disposable {
     for (const client of this.#clients) client.drop();
     await this.#rest();
     this.#hub.validate();
-    assert.equal(this.#hub.socketCount, 0);
-    assert.equal(this.#hub.subscriptionCount, 0, "subscriptions of sockets that have gone");
+    assert.equal(this.#hub.load.sockets, 0);
+    assert.equal(this.#hub.load.subscriptions, 0, "subscriptions of sockets that have gone");
     assert.equal(this.#clock.timers, 0, "timers of sockets that have gone");
   }
 
