@@ -272,7 +272,7 @@ export class Server implements AsyncDisposable {
         // As after any start: this server no longer takes over.
         return await acquire({ ...this.#parts.config, takeover: false });
       } catch (error) {
-        if (performance.now() >= until) throw error;
+        if (!(error instanceof DataLockedError) || performance.now() >= until) throw error;
       }
     }
     return null;
