@@ -1,4 +1,5 @@
 /** The catalog: the numbers of tables and indexes in this database. Numbers are never reused. */
+import type { AggregateIndex } from "./aggregates/aggregate_index.ts";
 import type { Connection } from "./connection.ts";
 import { EngineError } from "./errors.ts";
 import { tableNumberOf } from "./documents/ids.ts";
@@ -74,6 +75,11 @@ export function wantedIndexes(definition: TableDefinition): Omit<CatalogIndex, "
       kind: "vector" as const,
       definition: JSON.stringify([vectorField, dimensions, filterFields]),
     })),
+    ...(definition.aggregates ?? []).map(({ name, by, sum }) => ({
+      name,
+      kind: "aggregate" as const,
+      definition: JSON.stringify([by, sum]),
+    })),
   ];
 }
 
@@ -125,6 +131,12 @@ export class Tables {
         `"${name}" of table "${table.name}" is a vector index: search in it`,
       );
     }
+    if (table.indexes.aggregates.some((aggregate) => aggregate.name === name)) {
+      throw new EngineError(
+        "unknown_index",
+        `"${name}" of table "${table.name}" is an aggregate: read it with ctx.db.aggregate`,
+      );
+    }
     const scans = [...table.scans.values()].map((index) =>
       index.name === BY_ID ? BY_ID : `${index.name} (${index.boundFields.join(", ")})`
     );
@@ -148,6 +160,19 @@ export class Tables {
     const index = vectors.find((vector) => vector.name === name);
     if (index !== undefined) return index;
     throw unknownSearch(table, { kind: "vector", name, known: vectors.map((vector) => vector.name) });
+  }
+
+  /** Returns an aggregate. Throws an `EngineError` that lists the table's aggregates. */
+  aggregate(table: Table, name: string): AggregateIndex {
+    const { aggregates } = table.indexes;
+    const index = aggregates.find((aggregate) => aggregate.name === name);
+    if (index !== undefined) return index;
+    throw new EngineError(
+      "unknown_index",
+      `Table "${table.name}" has no aggregate "${name}"; its aggregates are ${
+        listNames(aggregates.map((aggregate) => `${aggregate.name} (${aggregate.boundFields.join(", ")})`))
+      }`,
+    );
   }
 }
 

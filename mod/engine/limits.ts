@@ -40,6 +40,10 @@ export const engineLimits = {
   searchRowsFirst: 64,
   /** Text of search index changes that wait for the end of the group. */
   searchCharsPending: 4 * MiB,
+  /** Keys of aggregates that wait for the end of the group. */
+  aggregateCharsPending: 4 * MiB,
+  /** Fields that one aggregate sums. */
+  aggregateSumsMax: 8,
   vectorDimensionsMax: 4_096,
   vectorResultsMax: 256,
   /** Vectors in memory of one connection. Larger indexes are read from disk for each search. */

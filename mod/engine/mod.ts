@@ -57,7 +57,10 @@ export type {
   WriterDatabase,
   WriteTransaction,
 } from "./transaction.ts";
+export type { AggregateRange } from "./aggregates/aggregate_range.ts";
+export type { Totals } from "./aggregates/aggregate_reads.ts";
 export type {
+  AggregateDefinition,
   CommitEntry,
   Doc,
   DocumentChange,

@@ -5,6 +5,7 @@
  * rolled back.
  */
 import { documentLimits } from "../limits.ts";
+import { type AggregateOwner, AggregateRange } from "./aggregates/aggregate_range.ts";
 import type { Tables } from "./catalog.ts";
 import type { Connection } from "./connection.ts";
 import { DocumentChanges, type DocumentWrite, type WriteGroup } from "./documents/document_changes.ts";
@@ -55,7 +56,7 @@ export interface MutationSetup {
   readonly at: number;
 }
 
-export class MutationTransaction implements WriteTransaction, SearchOwner {
+export class MutationTransaction implements WriteTransaction, SearchOwner, AggregateOwner {
   readonly connection: Connection;
   /** Mutations run one at a time, so reads are not recorded. */
   readonly recorder = null;
@@ -107,6 +108,11 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
   count(table: string, index: string, bounds: IndexBounds): number {
     this.check();
     return countOf(this, { tables: this.#tables, table, index, bounds });
+  }
+
+  aggregate(table: string, aggregate: string, bounds: IndexBounds): AggregateRange {
+    this.check();
+    return new AggregateRange(this, { tables: this.#tables, table, aggregate, bounds });
   }
 
   search(table: string, index: string, options: SearchOptions): IterableIterator<Doc> {
@@ -239,8 +245,17 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
 
   /** Writes pending search changes. A failure leaves only the rollback of the group. */
   beforeSearch(): void {
+    this.#writePending(this.#writer.searches);
+  }
+
+  /** The same for the nodes of aggregates. */
+  beforeAggregate(): void {
+    this.#writePending(this.#writer.aggregates);
+  }
+
+  #writePending(pending: { write(): void }): void {
     try {
-      this.#writer.searches.write();
+      pending.write();
     } catch (error) {
       this.#group.fail(error);
       throw error;
@@ -296,7 +311,7 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
     if (!met) this.usage.read(before.text.length);
     const doc = parse(before.text) as StoredFields;
     before.entries ??= indexEntries(table.indexes, doc);
-    this.usage.index(before.entries.keys);
+    this.#meter(before.entries);
     return { table, before, doc };
   }
 
@@ -346,8 +361,13 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
       before !== undefined && before.entries !== null && sameIndexed(table.indexes, before.doc, doc)
         ? before.entries
         : indexEntries(table.indexes, doc);
-    this.usage.index(entries.keys);
+    this.#meter(entries);
     return { table, id: doc._id, rid: 0, text, entries };
+  }
+
+  #meter({ keys, aggregates }: IndexEntries): void {
+    this.usage.index(keys);
+    if (aggregates.length > 0) this.usage.index(aggregates.map(({ key }) => key));
   }
 
   #put(table: Table, write: DocumentWrite): void {

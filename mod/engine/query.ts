@@ -1,4 +1,5 @@
 /** Reads of queries and mutations: documents, scans and searches, with recording and limits. */
+import { type AggregateOwner, AggregateRange } from "./aggregates/aggregate_range.ts";
 import { checkComparable, rangeOfScan } from "./indexes/bounds.ts";
 import type { Tables } from "./catalog.ts";
 import type { Connection } from "./connection.ts";
@@ -36,7 +37,7 @@ export interface QuerySetup {
   readonly vectors: VectorSearcher;
 }
 
-export class QueryTransaction implements ReadTransaction, SearchOwner {
+export class QueryTransaction implements ReadTransaction, SearchOwner, AggregateOwner {
   readonly connection: Connection;
   readonly recorder = new ReadSetRecorder();
   readonly usage = new UsageMeter();
@@ -77,6 +78,11 @@ export class QueryTransaction implements ReadTransaction, SearchOwner {
     return countOf(this, { tables: this.#tables, table, index, bounds });
   }
 
+  aggregate(table: string, aggregate: string, bounds: IndexBounds): AggregateRange {
+    this.check();
+    return new AggregateRange(this, { tables: this.#tables, table, aggregate, bounds });
+  }
+
   search(table: string, index: string, options: SearchOptions): IterableIterator<Doc> {
     this.check();
     return searchOf(this, { tables: this.#tables, table, index, options });
@@ -107,6 +113,8 @@ export class QueryTransaction implements ReadTransaction, SearchOwner {
   }
 
   beforeSearch(): void {}
+
+  beforeAggregate(): void {}
 
   scanOpened(): void {}
 

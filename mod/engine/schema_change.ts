@@ -1,5 +1,7 @@
 /** Applies a schema to a database, all or nothing. */
 import { documentLimits } from "../limits.ts";
+import { checkAggregateDefinition } from "./aggregates/aggregate_index.ts";
+import { addEntry, computeNodes } from "./aggregates/aggregate_nodes.ts";
 import { type CatalogTable, readCatalog, wantedIndexes } from "./catalog.ts";
 import type { Connection } from "./connection.ts";
 import { TABLE_NUMBER_MAX } from "./documents/ids.ts";
@@ -187,6 +189,7 @@ export function validateAndIndexTable(
     }
   }
   if (first !== null) throw new SchemaError(table.name, first.id, { changed, difference: first.difference });
+  for (const index of indexes.aggregates) computeNodes(connection, index);
 }
 
 /** Adds a document to new indexes. */
@@ -208,6 +211,10 @@ function enter(
       connection.statement(sql.insert).run(rid, new Uint8Array(entry.vector.buffer), entry.filters);
     }
   });
+  indexes.aggregates.forEach((index, position) => {
+    const entry = entries.aggregates[position];
+    if (entry !== undefined) addEntry(connection, index, { rid, entry });
+  });
 }
 
 /** Throws for a schema that no database can have. */
@@ -221,9 +228,12 @@ export function checkSchema(schema: SchemaDefinition): void {
   for (const [name, definition] of schema) checkTable(name, definition);
 }
 
-function checkTable(table: string, { indexes, searchIndexes, vectorIndexes }: TableDefinition): void {
+function checkTable(
+  table: string,
+  { indexes, searchIndexes, vectorIndexes, aggregates = [] }: TableDefinition,
+): void {
   const names = new Set([BY_ID, BY_CREATION_TIME]);
-  for (const { name } of [...indexes, ...searchIndexes, ...vectorIndexes]) {
+  for (const { name } of [...indexes, ...searchIndexes, ...vectorIndexes, ...aggregates]) {
     if (names.has(name)) {
       const reason = name === BY_ID || name === BY_CREATION_TIME
         ? "every table already has an index of this name"
@@ -239,7 +249,8 @@ function checkTable(table: string, { indexes, searchIndexes, vectorIndexes }: Ta
     );
   }
   for (const definition of vectorIndexes) checkVectorDefinition(table, definition);
-  for (const { name, fields } of indexes) {
+  for (const definition of aggregates) checkAggregateDefinition(table, definition);
+  for (const { name, fields } of [...indexes, ...aggregates.map(({ name, by }) => ({ name, fields: by }))]) {
     if (fields.length === 0 || fields.length > documentLimits.indexFieldsMax) {
       throw new EngineError(
         "bad_schema",

@@ -1,4 +1,5 @@
 /** The engine's synchronous interface for isolates: databases, and the transaction of a function run. */
+import type { AggregateRange } from "./aggregates/aggregate_range.ts";
 import type { Inspection } from "./database/inspection.ts";
 import type { GenerationReason, JournalHead } from "./journal/history_head.ts";
 import type { JournalRow } from "./journal/journal_row.ts";
@@ -38,6 +39,8 @@ export interface ReadTransaction {
   scan(table: string, index: string, bounds: IndexBounds, options: ScanOptions): IterableIterator<ScanRow>;
   /** Counts the entries of an index range, including the transaction's own writes. Reads no documents. */
   count(table: string, index: string, bounds: IndexBounds): number;
+  /** Returns a range of a declared aggregate, to read in logarithmic time. */
+  aggregate(table: string, aggregate: string, bounds: IndexBounds): AggregateRange;
   /** Returns documents by score, then creation time, then id. The last word of the query also matches as a prefix. */
   search(table: string, index: string, options: SearchOptions): IterableIterator<Doc>;
   /** Returns the nearest documents by cosine similarity, then creation time, then id. */

@@ -10,7 +10,7 @@ export interface Doc {
   [field: string]: Value;
 }
 
-/** Ordered ASCII keys: `t<number>` the ids of a table, `i<number>` an index, `s<number>` (`""`) a search or vector index. */
+/** Ordered ASCII keys: `t<number>` the ids of a table, `i<number>` an index, `s<number>` an aggregate, or (`""`) a search or vector index. */
 export type KeySpace = string;
 
 /** One key, or keys from `lo` (inclusive) to `hi` (exclusive), compared as JavaScript strings. */
@@ -74,10 +74,19 @@ export interface VectorIndexDefinition {
   readonly filterFields: readonly string[];
 }
 
+/** Totals of documents, by ranges of field values in order. */
+export interface AggregateDefinition {
+  readonly name: string;
+  readonly by: readonly string[];
+  /** Fields whose numbers are summed and compared. */
+  readonly sum: readonly string[];
+}
+
 export interface TableDefinition {
   readonly indexes: readonly IndexDefinition[];
   readonly searchIndexes: readonly SearchIndexDefinition[];
   readonly vectorIndexes: readonly VectorIndexDefinition[];
+  readonly aggregates?: readonly AggregateDefinition[];
   /** Changes whenever `validate` may have, and documents are validated again; without one, at each start. */
   readonly fingerprint?: string;
   /**

@@ -286,7 +286,7 @@ class SqliteWriterDatabase implements WriterDatabase {
   }
 
   #becomeCatalog(catalog: CatalogState): void {
-    this.#writer.searches.write();
+    this.#writer.writePending();
     applyCatalog(this.#connection, catalog);
     this.#tables = storedTables(this.#connection);
     this.#vectors.forget();
@@ -371,7 +371,7 @@ class SqliteWriterDatabase implements WriterDatabase {
     const group = this.#finishedGroup();
     const { writes, tsBefore, entries } = group;
     try {
-      this.#writer.searches.write();
+      this.#writer.writePending();
       const records = this.#records.write();
       const { lastCreationTime } = writes;
       const row = this.#append({ tsBefore, entries, records, lastCreationTime, catalog: null });
@@ -411,7 +411,7 @@ class SqliteWriterDatabase implements WriterDatabase {
     this.#tables = tablesBefore;
     this.#group = null;
     this.#records.forget();
-    this.#writer.searches.forget();
+    this.#writer.forgetPending();
     this.#vectors.forget();
     this.#history.discarded();
   }

@@ -34,6 +34,7 @@ const schema = defineSchema({
     .index("by_list", ["list"])
     .index("by_list_status", ["list", "status.kind"])
     .index("by_done", ["status.kind", "status.at"])
+    .aggregate("by_state", { by: ["list", "status.kind"] })
     .searchIndex("by_text", { searchField: "text", filterFields: ["owner", "list"] }),
   /** Files of items. The facts of a file are kept here too, so that a page of items reads no file. */
   attachments: defineTable({

@@ -237,6 +237,8 @@ function sqliteTablesOf({ kind, number }: CatalogIndex): readonly string[] {
       return [`s${number}`, searchEntriesTable(number)];
     case "vector":
       return [`v${number}`, `w${number}`];
+    case "aggregate":
+      return [`a${number}`, `b${number}`];
     default:
       kind satisfies never;
       throw damagedError(`it has an index of the unknown kind "${String(kind)}"`);

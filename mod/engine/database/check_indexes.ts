@@ -1,4 +1,6 @@
 /** Checks documents against indexes by checksums, and only if these differ document by document. */
+import type { AggregateEntry } from "../aggregates/aggregate_index.ts";
+import { nodesFault } from "../aggregates/aggregate_nodes.ts";
 import type { CatalogTable } from "../catalog.ts";
 import type { Connection } from "../connection.ts";
 import { tableNumberOf } from "../documents/ids.ts";
@@ -58,7 +60,12 @@ export function checkTable(
   const indexes = indexSet(documentsTable(table.number), table.indexes);
   const { count, sums } = sumsOfDocuments(connection, { table, indexes, onDocument });
   const same = entriesOf(indexes).every((sql, at) => sums[at]?.equals(sumOfIndex(connection, sql)));
-  return same ? count : checkDocuments(connection, table);
+  if (!same) checkDocuments(connection, table);
+  for (const index of indexes.aggregates) {
+    const fault = nodesFault(connection, index);
+    if (fault !== null) throw damagedError(`aggregate "${index.name}" of table "${table.name}": ${fault}`);
+  }
+  return count;
 }
 
 /** Returns the expected checksums: field indexes, then search indexes, then vector indexes. */
@@ -70,8 +77,8 @@ function sumsOfDocuments(
     readonly onDocument: () => void;
   },
 ): { readonly count: number; readonly sums: readonly EntryChecksum[] } {
-  const { fields, searches, vectors } = indexes;
-  const sums = [...fields, ...searches, ...vectors].map(() => new EntryChecksum());
+  const { fields, searches, vectors, aggregates } = indexes;
+  const sums = [...fields, ...searches, ...vectors, ...aggregates].map(() => new EntryChecksum());
   let count = 0;
   for (const [rid, id, text] of iterateDocuments(connection, documentsTable(number))) {
     count++;
@@ -87,6 +94,7 @@ function sumsOfDocuments(
       if (entry !== null) sums[next]?.add(vectorText(entry.vector.byteLength, entry.filters), rid);
       next++;
     }
+    for (const entry of entries.aggregates) sums[next++]?.add(aggregateText(entry), rid);
   }
   return { count, sums };
 }
@@ -99,7 +107,7 @@ interface EntryScan {
   readonly read: (row: readonly unknown[]) => readonly [text: string, rid: number, last: string | number];
 }
 
-function entriesOf({ fields, searches, vectors }: IndexSet): readonly EntryScan[] {
+function entriesOf({ fields, searches, vectors, aggregates }: IndexSet): readonly EntryScan[] {
   return [
     ...fields.map(({ number }): EntryScan => ({
       sql: (than) => `SELECT key, rid FROM i${number} WHERE key ${than} ? ORDER BY key LIMIT ?+0`,
@@ -121,7 +129,20 @@ function entriesOf({ fields, searches, vectors }: IndexSet): readonly EntryScan[
         rid as number,
       ],
     })),
+    ...aggregates.map(({ sql }): EntryScan => ({
+      sql: sql.page,
+      first: "",
+      read: ([key, rid, ...values]) => [
+        aggregateText({ key: key as string, values: values as (number | null)[] }),
+        rid as number,
+        key as string,
+      ],
+    })),
   ];
+}
+
+function aggregateText({ key, values }: AggregateEntry): string {
+  return `${key} ${JSON.stringify(values)}`;
 }
 
 function vectorText(bytes: number, filters: string): string {
@@ -142,8 +163,8 @@ function sumOfIndex(connection: Connection, { sql, first, read }: EntryScan): En
   }
 }
 
-/** Looks up each document's entries. They are distinct, so an index with the right number has no others. Counts documents. */
-function checkDocuments(connection: Connection, { name, number, indexes: catalog }: CatalogTable): number {
+/** Looks up each document's entries. They are distinct, so an index with the right number has no others. */
+function checkDocuments(connection: Connection, { name, number, indexes: catalog }: CatalogTable): void {
   const documents = documentsTable(number);
   const indexes = indexSet(documents, catalog);
   const searchesFound = indexes.searches.map(() => 0);
@@ -175,9 +196,16 @@ function checkDocuments(connection: Connection, { name, number, indexes: catalog
         .get(rid);
       if (row?.[0] !== entry.vector.byteLength || row[1] !== entry.filters) throw missing(index.name);
     });
+    indexes.aggregates.forEach(({ name, sql }, position) => {
+      const entry = entries.aggregates[position];
+      if (entry === undefined) return;
+      const [key, found, ...values] = connection.statement(sql.page(">=")).get(entry.key, 1) ?? [];
+      const same = key === entry.key && found === rid &&
+        entry.values.every((value, at) => value === values[at]);
+      if (!same) throw missing(name);
+    });
   }
   checkCounts(connection, { name, indexes, count, searchesFound, vectorsFound });
-  return count;
 }
 
 interface FoundEntries {
@@ -202,6 +230,7 @@ function checkCounts(connection: Connection, found: FoundEntries): void {
     ...indexes.vectors.map((index, position) =>
       [index.name, `v${index.number}`, vectorsFound[position] ?? 0] as [string, string, number]
     ),
+    ...indexes.aggregates.map(({ name, entries }) => [name, entries, count] as [string, string, number]),
   ];
   for (const [index, sqlite, entries] of expected) {
     const there = Number(connection.statement(`SELECT count(*) FROM ${sqlite}`).get()?.[0]);

@@ -95,7 +95,8 @@ export function inspectionOf({ connection, tables, recorder }: InspectionSetup):
       const owners = new Map<KeySpace, KeySpaceOwner>();
       for (const { name: table, space, indexes } of tables.all()) {
         owners.set(space, { table, index: BY_ID });
-        for (const index of [...indexes.fields, ...indexes.searches, ...indexes.vectors]) {
+        const { fields, searches, vectors, aggregates } = indexes;
+        for (const index of [...fields, ...searches, ...vectors, ...aggregates]) {
           owners.set(index.space, { table, index: index.name });
         }
       }
@@ -112,13 +113,14 @@ function sizes(connection: Connection, tables: Tables): TableSize[] {
   return tables.all().map(({ name, number, indexes }) => {
     const documents = documentsTable(number);
     const ids = `sqlite_autoindex_${documents}_1`;
-    const { searches, vectors, fields } = indexes;
+    const { searches, vectors, fields, aggregates } = indexes;
     const indexBytes = fields.reduce((sum, { space }) => sum + bytesOf(space), bytesOf(ids)) +
       searches.reduce(
         (sum, { space }) => sum + searchTables(space).reduce((all, part) => all + bytesOf(part), 0),
         0,
       ) +
-      vectors.reduce((sum, { number }) => sum + bytesOf(`v${number}`) + bytesOf(`w${number}`), 0);
+      vectors.reduce((sum, { number }) => sum + bytesOf(`v${number}`) + bytesOf(`w${number}`), 0) +
+      aggregates.reduce((sum, { entries, nodes }) => sum + bytesOf(entries) + bytesOf(nodes), 0);
     return { table: name, documents: pages.get(ids)?.cells ?? 0, bytes: bytesOf(documents), indexBytes };
   });
 }

@@ -1,4 +1,6 @@
 /** Writes documents and their index entries to the SQLite tables, only where they differ. */
+import { sameAggregateEntry } from "../aggregates/aggregate_index.ts";
+import { PendingNodes } from "../aggregates/aggregate_nodes.ts";
 import type { Connection } from "../connection.ts";
 import { EngineError } from "../errors.ts";
 import type { IndexEntries } from "../indexes/index_set.ts";
@@ -79,10 +81,24 @@ export class DocumentWriter {
   readonly #connection: Connection;
   /** Changes to search indexes, written at the end of the group or before a search. */
   readonly searches: PendingSearches;
+  readonly aggregates: PendingNodes;
 
   constructor(connection: Connection) {
     this.#connection = connection;
     this.searches = new PendingSearches(connection);
+    this.aggregates = new PendingNodes(connection);
+  }
+
+  /** Writes what waits for the end of the group. */
+  writePending(): void {
+    this.searches.write();
+    this.aggregates.write();
+  }
+
+  /** Drops it after a rollback. */
+  forgetPending(): void {
+    this.searches.forget();
+    this.aggregates.forget();
   }
 
   /** Changes a document from one state to another; `null` means none. Both must have their index entries. */
@@ -152,7 +168,7 @@ export class DocumentWriter {
     states: { readonly before: IndexEntries | null; readonly after: IndexEntries | null },
   ): void {
     const { before, after } = states;
-    const { searches, vectors } = table.indexes;
+    const { searches, vectors, aggregates } = table.indexes;
     for (let position = 0; position < searches.length; position++) {
       const index = searches[position];
       if (index === undefined) continue;
@@ -168,6 +184,13 @@ export class DocumentWriter {
       const from = before?.vectors[position] ?? null;
       const to = after?.vectors[position] ?? null;
       if (!sameVectorEntry(from, to)) this.#writeVector(index, { rid, entry: to });
+    }
+    for (let position = 0; position < aggregates.length; position++) {
+      const index = aggregates[position];
+      if (index === undefined) continue;
+      const from = before?.aggregates[position] ?? null;
+      const to = after?.aggregates[position] ?? null;
+      if (!sameAggregateEntry(from, to)) this.aggregates.change(index, { rid, before: from, after: to });
     }
   }
 

@@ -8,10 +8,13 @@ import { checkStorable } from "../documents/values.ts";
 import type { ScanIndex } from "./field_index.ts";
 import type { Bound, IndexBounds, ScanOptions } from "../read_options.ts";
 
+/** An index or aggregate with ordered keys. */
+type BoundIndex = Pick<ScanIndex, "name" | "boundFields">;
+
 /** Returns the key range of a scan. Throws an `EngineError` for bounds that do not match the index. */
 export function rangeOfScan(
   table: Table,
-  scan: { readonly index: ScanIndex; readonly bounds: IndexBounds; readonly options: ScanOptions },
+  scan: { readonly index: BoundIndex; readonly bounds: IndexBounds; readonly options: ScanOptions },
 ): KeyRange {
   const { index, bounds, options } = scan;
   checkBounds(table, { index, bounds });
@@ -32,7 +35,7 @@ export function rangeOfScan(
 
 function checkBounds(
   table: Table,
-  { index, bounds }: { readonly index: ScanIndex; readonly bounds: IndexBounds },
+  { index, bounds }: { readonly index: BoundIndex; readonly bounds: IndexBounds },
 ): void {
   const ranged = bounds.lower !== undefined || bounds.upper !== undefined;
   const used = bounds.eq.length + (ranged ? 1 : 0);

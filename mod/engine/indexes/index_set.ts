@@ -1,5 +1,14 @@
 /** All indexes of one table, and the index entries of its documents. */
 import {
+  aggregateEntries,
+  type AggregateEntry,
+  type AggregateIndex,
+  aggregateIndex,
+  createAggregateSql,
+  dropAggregateSql,
+  sameAggregateEntry,
+} from "../aggregates/aggregate_index.ts";
+import {
   createFieldIndexSql,
   dropFieldIndexSql,
   type FieldIndex,
@@ -27,7 +36,7 @@ import {
   vectorIndex,
 } from "../vectors/vector_index.ts";
 
-export type IndexKind = "fields" | "search" | "vector";
+export type IndexKind = "fields" | "search" | "vector" | "aggregate";
 
 /** An index in the catalog. `definition` is JSON; equal strings mean equal indexes. */
 export interface CatalogIndex {
@@ -41,12 +50,14 @@ export interface IndexSet {
   readonly fields: readonly FieldIndex[];
   readonly searches: readonly SearchIndex[];
   readonly vectors: readonly VectorIndex[];
+  readonly aggregates: readonly AggregateIndex[];
 }
 
 export interface IndexEntries {
   readonly keys: readonly string[];
   readonly searches: readonly (SearchEntry | null)[];
   readonly vectors: readonly (VectorEntry | null)[];
+  readonly aggregates: readonly AggregateEntry[];
 }
 
 /** Returns the indexes of a table from the catalog. `documents` is the SQLite table of its documents. */
@@ -54,6 +65,7 @@ export function indexSet(documents: string, catalog: readonly CatalogIndex[]): I
   const fields: FieldIndex[] = [];
   const searches: SearchIndex[] = [];
   const vectors: VectorIndex[] = [];
+  const aggregates: AggregateIndex[] = [];
   for (const { number, name, kind, definition } of catalog) {
     const parsed: unknown = JSON.parse(definition);
     switch (kind) {
@@ -72,14 +84,19 @@ export function indexSet(documents: string, catalog: readonly CatalogIndex[]): I
         vectors.push(vectorIndex(number, { name, vectorField, dimensions, filterFields }));
         break;
       }
+      case "aggregate": {
+        const [by, sum] = parsed as [string[], string[]];
+        aggregates.push(aggregateIndex(number, { name, by, sum }));
+        break;
+      }
       default:
         kind satisfies never;
     }
   }
-  return { fields, searches, vectors };
+  return { fields, searches, vectors, aggregates };
 }
 
-export function createIndexSql({ kind, number }: CatalogIndex, format?: number): string {
+export function createIndexSql({ kind, number, definition }: CatalogIndex, format?: number): string {
   switch (kind) {
     case "fields":
       return createFieldIndexSql(number);
@@ -87,6 +104,8 @@ export function createIndexSql({ kind, number }: CatalogIndex, format?: number):
       return createSearchIndexSql(number, format);
     case "vector":
       return createVectorIndexSql(number);
+    case "aggregate":
+      return createAggregateSql(number, definition);
     default:
       return kind satisfies never;
   }
@@ -100,6 +119,8 @@ export function dropIndexSql({ kind, number }: CatalogIndex): string {
       return dropSearchIndexSql(number);
     case "vector":
       return dropVectorIndexSql(number);
+    case "aggregate":
+      return dropAggregateSql(number);
     default:
       return kind satisfies never;
   }
@@ -112,8 +133,12 @@ const fieldsOfSets = new WeakMap<IndexSet, ReadonlySet<string> | null>();
 export function indexedFields(set: IndexSet): ReadonlySet<string> | null {
   let fields = fieldsOfSets.get(set);
   if (fields === undefined) {
-    const { fields: indexes, searches, vectors } = set;
-    const roots = indexes.flatMap(({ paths }) => paths.map(([root = ""]) => root));
+    const { fields: indexes, searches, vectors, aggregates } = set;
+    const paths = [
+      ...indexes.flatMap(({ paths }) => paths),
+      ...aggregates.flatMap(({ paths, sumPaths }) => [...paths, ...sumPaths]),
+    ];
+    const roots = paths.map(([root = ""]) => root);
     fields = searches.length + vectors.length > 0 ? null : new Set(["_id", "_creationTime", ...roots]);
     fieldsOfSets.set(set, fields);
   }
@@ -123,23 +148,31 @@ export function indexedFields(set: IndexSet): ReadonlySet<string> | null {
 const none: readonly never[] = [];
 
 /** Returns the index entries of a document. Throws an `EngineError` for a value that an index cannot store. */
-export function indexEntries({ fields, searches, vectors }: IndexSet, doc: StoredFields): IndexEntries {
+export function indexEntries(
+  { fields, searches, vectors, aggregates }: IndexSet,
+  doc: StoredFields,
+): IndexEntries {
   return {
     keys: fieldKeys(fields, doc),
     searches: searches.length === 0 ? none : searches.map((index) => searchEntry(index, doc)),
     vectors: vectors.length === 0 ? none : vectors.map((index) => vectorEntry(index, doc)),
+    aggregates: aggregates.length === 0 ? none : aggregateEntries(aggregates, doc),
   };
 }
 
 /** Returns whether two states certainly have equal entries. `false` if the set has search or vector indexes. */
 export function sameIndexed(
-  { fields, searches, vectors }: IndexSet,
+  { fields, searches, vectors, aggregates }: IndexSet,
   a: StoredFields,
   b: StoredFields,
 ): boolean {
   if (searches.length > 0 || vectors.length > 0) return false;
   for (const { paths } of fields) {
     for (const path of paths) if (valueAt(a, path) !== valueAt(b, path)) return false;
+  }
+  for (const { paths, sumPaths } of aggregates) {
+    for (const path of paths) if (valueAt(a, path) !== valueAt(b, path)) return false;
+    for (const path of sumPaths) if (valueAt(a, path) !== valueAt(b, path)) return false;
   }
   return true;
 }
@@ -151,7 +184,7 @@ export interface EntryStates {
 }
 
 /**
- * Appends the key changes of a document: one for each field index, and one for each search or vector index whose entry
+ * Appends the key changes of a document: one for each field index, and one for each other index whose entry
  * changed. Uses `push`: with spreads or `map`, V8 would deoptimize this code repeatedly, because the array prototype is
  * frozen.
  */
@@ -159,7 +192,7 @@ export function addKeyChanges(
   changes: KeyChange[],
   { indexes, before, after }: EntryStates & { readonly indexes: IndexSet },
 ): void {
-  const { fields, searches, vectors } = indexes;
+  const { fields, searches, vectors, aggregates } = indexes;
   for (let at = 0; at < fields.length; at++) {
     const space = fields[at]?.space ?? "";
     changes.push([space, before?.keys[at] ?? null, after?.keys[at] ?? null]);
@@ -173,6 +206,12 @@ export function addKeyChanges(
     const from = before?.vectors[at] ?? null;
     const to = after?.vectors[at] ?? null;
     if (!sameVectorEntry(from, to)) changes.push(wholeIndex(vectors[at]?.space ?? "", { from, to }));
+  }
+  for (let at = 0; at < aggregates.length; at++) {
+    const from = before?.aggregates[at] ?? null;
+    const to = after?.aggregates[at] ?? null;
+    const space = aggregates[at]?.space ?? "";
+    if (!sameAggregateEntry(from, to)) changes.push([space, from?.key ?? null, to?.key ?? null]);
   }
 }
 

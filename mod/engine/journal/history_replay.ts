@@ -156,7 +156,7 @@ class SqliteHistoryReplay implements HistoryReplay {
       for (const part of this.#parts(table, changed)) {
         this.#inTransaction(() => {
           this.#write(table, part);
-          this.#writer.searches.write();
+          this.#writer.writePending();
         });
         yield;
       }

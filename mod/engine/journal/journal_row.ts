@@ -173,7 +173,7 @@ function sameRuns(entries: readonly CommitEntry[]): number[] {
   return runs.length === 1 && runs[0] === 0 ? [] : runs;
 }
 
-/** Whether a document existed and its keys are unchanged. Search and vector indexes have keys only for changes. */
+/** Whether a document existed and its keys are unchanged. Other indexes have keys only for changes. */
 function leavesIndexes({ keys }: DocumentChange): boolean {
   for (const [space, before, after] of keys) {
     if (before === null || before !== after || space.startsWith("s")) return false;

@@ -196,6 +196,22 @@ export interface VectorQuery<Fields, FilterFields extends string> {
   readonly filter?: (q: VectorFilterBuilder<Fields, FilterFields>) => VectorFilter;
 }
 
+/** A range of an aggregate. Reads take logarithmic time. A live query runs again when an entry in the range changes. */
+export interface Aggregate<Document, Table extends string, SumField extends string> {
+  /** Returns the number of documents. */
+  count(): Promise<number>;
+  /** Returns the sum of a field; 0 without numbers. */
+  sum(field: SumField): Promise<number>;
+  /** Returns the smallest number of a field, or `null`. */
+  min(field: SumField): Promise<number | null>;
+  /** Returns the largest number of a field, or `null`. */
+  max(field: SumField): Promise<number | null>;
+  /** Returns the document at a position in the order of the fields; -1 is the last one. `null` outside of the range. */
+  at(position: number): Promise<Document | null>;
+  /** Returns the position of a document, from 0; -1 if the range does not contain it. */
+  indexOf(id: Id<Table>): Promise<number>;
+}
+
 /** Reads documents. Each call returns new objects; changing them does not change stored data. */
 export interface DatabaseReader<Model extends DataModel> {
   /** Returns the document with this id, or `null`. */
@@ -206,6 +222,14 @@ export interface DatabaseReader<Model extends DataModel> {
     id: Id<Table>,
   ): Promise<DocumentOf<Model, Table> | null>;
   query<Table extends TableNames<Model>>(table: Table): TableQuery<DocumentOf<Model, Table>, Model[Table]>;
+  /** Returns an aggregate declared in the schema, or a range of it. */
+  aggregate<Table extends TableNames<Model>, Name extends keyof Model[Table]["aggregates"] & string>(
+    table: Table,
+    name: Name,
+    range?: (
+      q: IndexRangeBuilder<DocumentOf<Model, Table>, Model[Table]["aggregates"][Name]["by"]>,
+    ) => IndexRange,
+  ): Aggregate<DocumentOf<Model, Table>, Table, Model[Table]["aggregates"][Name]["sum"]>;
   /** Returns the string as an id of the table, or `null` if it is not one. Does not check that the document exists. */
   normalizeId<Table extends TableNames<Model>>(table: Table, id: string): Id<Table> | null;
   /** Returns the documents nearest to a vector by cosine similarity, best first. */

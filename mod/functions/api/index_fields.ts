@@ -32,7 +32,7 @@ const wrappers: ReadonlySet<string> = new Set([
   "prefault",
 ]);
 
-type Indexes = Pick<TableDefinition, "indexes" | "searchIndexes" | "vectorIndexes">;
+type Indexes = Pick<TableDefinition, "indexes" | "searchIndexes" | "vectorIndexes" | "aggregates">;
 type Schema = z.core.$ZodType;
 /** A definition of any type, with the properties used here. */
 type Definition = z.core.$ZodTypeDef & {
@@ -57,6 +57,7 @@ export function checkIndexFields(table: string, schema: Schema, indexes: Indexes
   for (const { name, vectorField, filterFields } of indexes.vectorIndexes) {
     check("Vector index", name, [vectorField, ...filterFields]);
   }
+  for (const { name, by, sum } of indexes.aggregates ?? []) check("Aggregate", name, [...by, ...sum]);
 
   function check(what: string, index: string, fields: readonly unknown[]): void {
     for (const field of fields) {

@@ -6,6 +6,7 @@ export type { ArgsOf, ResultOf } from "../../protocol/server_function_names.ts";
 export { functionReference } from "../../protocol/function_reference.ts";
 export type { ActionCtx, Auth, CallerIdentity, Log, MutationCtx, QueryCtx, TokenClaims } from "./context.ts";
 export type {
+  Aggregate,
   DatabaseReader,
   DatabaseWriter,
   OrderedQuery,

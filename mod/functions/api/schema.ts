@@ -3,6 +3,7 @@ import { withHelp } from "../../explained.ts";
 import { z } from "zod";
 import { InvalidFieldsError } from "../../engine/errors.ts";
 import type {
+  AggregateDefinition,
   IndexDefinition,
   SchemaDefinition,
   SearchIndexDefinition,
@@ -63,9 +64,10 @@ interface NewTable<Shape extends TableShape> {
   readonly indexes: Record<never, never>;
   readonly searchIndexes: Record<never, never>;
   readonly vectorIndexes: Record<never, never>;
+  readonly aggregates: Record<never, never>;
 }
 
-type With<Table extends TableTypes, Key extends "indexes" | "searchIndexes" | "vectorIndexes", Added> =
+type With<Table extends TableTypes, Key extends Exclude<keyof TableTypes, "fields" | "input">, Added> =
   & Omit<Table, Key>
   & { readonly [Name in Key]: Table[Key] & Added };
 
@@ -91,6 +93,7 @@ export class TableBuilder<Table extends TableTypes = TableTypes> {
   readonly #indexes: IndexDefinition[] = [];
   readonly #searchIndexes: SearchIndexDefinition[] = [];
   readonly #vectorIndexes: VectorIndexDefinition[] = [];
+  readonly #aggregates: AggregateDefinition[] = [];
   #deletedWithUser: string | null = null;
 
   constructor(shape: TableShape) {
@@ -153,6 +156,31 @@ export class TableBuilder<Table extends TableTypes = TableTypes> {
   }
 
   /**
+   * Adds an aggregate: counts, sums, smallest and largest values of documents, and positions in their order, for ranges of up to
+   * 16 fields as in an index. Documents without a number in a field of `sum` are counted, and add nothing to that field.
+   *
+   * @example
+   * ```ts
+   * defineTable({ game: z.string(), points: z.number() })
+   *   .aggregate("by_game", { by: ["game", "points"], sum: ["points"] })
+   * ```
+   */
+  aggregate<
+    Name extends string,
+    const By extends readonly FieldPath<Table["fields"]>[],
+    SumField extends FieldPath<Table["fields"]> = never,
+  >(
+    name: Name,
+    options: { readonly by: By; readonly sum?: readonly SumField[] },
+  ): TableBuilder<
+    With<Table, "aggregates", Record<Name, { by: By extends FieldNames ? By : never; sum: SumField }>>
+  > {
+    this.#claim(name);
+    this.#aggregates.push({ name, by: [...options.by], sum: [...options.sum ?? []] });
+    return this as never;
+  }
+
+  /**
    * Deletes documents together with the user named by the first field of this index, when an administrator deletes the user.
    *
    * @example
@@ -182,6 +210,7 @@ export class TableBuilder<Table extends TableTypes = TableTypes> {
       indexes: table.#indexes,
       searchIndexes: table.#searchIndexes,
       vectorIndexes: table.#vectorIndexes,
+      aggregates: table.#aggregates,
     });
   }
 
@@ -194,6 +223,7 @@ export class TableBuilder<Table extends TableTypes = TableTypes> {
     table.#indexes.push(...this.#indexes);
     table.#searchIndexes.push(...this.#searchIndexes);
     table.#vectorIndexes.push(...this.#vectorIndexes);
+    table.#aggregates.push(...this.#aggregates);
     table.#deletedWithUser = this.#deletedWithUser;
     return table;
   }
@@ -206,6 +236,7 @@ export class TableBuilder<Table extends TableTypes = TableTypes> {
       indexes: table.#indexes,
       searchIndexes: table.#searchIndexes,
       vectorIndexes: table.#vectorIndexes,
+      aggregates: table.#aggregates,
       ...print,
       validate(fields) {
         const parsed = schema.safeParse(fields);
@@ -220,9 +251,8 @@ export class TableBuilder<Table extends TableTypes = TableTypes> {
   }
 
   #claim(name: string): void {
-    const taken = [...this.#indexes, ...this.#searchIndexes, ...this.#vectorIndexes].some((index) =>
-      index.name === name
-    );
+    const taken = [...this.#indexes, ...this.#searchIndexes, ...this.#vectorIndexes, ...this.#aggregates]
+      .some((index) => index.name === name);
     if (taken) throw new TypeError(`Duplicate index "${name}"`);
     if (!/^[A-Za-z][A-Za-z0-9_]{0,63}$/.test(name) || name === "by_id" || name === "by_creation_time") {
       throw new TypeError(

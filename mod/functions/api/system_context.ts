@@ -28,6 +28,11 @@ export interface TableFacts {
     readonly dimensions: number;
     readonly filterFields: readonly string[];
   }[];
+  readonly aggregates: readonly {
+    readonly name: string;
+    readonly by: readonly string[];
+    readonly sum: readonly string[];
+  }[];
   /** The index that finds documents to delete with a user; `null` if they are kept. */
   readonly deletedWithUser: string | null;
 }

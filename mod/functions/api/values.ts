@@ -21,6 +21,7 @@ export interface TableTypes {
   readonly indexes: Record<string, FieldNames>;
   readonly searchIndexes: Record<string, { searchField: string; filterFields: string }>;
   readonly vectorIndexes: Record<string, { vectorField: string; filterFields: string }>;
+  readonly aggregates: Record<string, { by: FieldNames; sum: string }>;
 }
 
 /** Tables by name. */
@@ -37,6 +38,7 @@ export type AnyDataModel = Record<string, {
   readonly indexes: Record<string, FieldNames>;
   readonly searchIndexes: Record<string, { searchField: string; filterFields: string }>;
   readonly vectorIndexes: Record<string, { vectorField: string; filterFields: string }>;
+  readonly aggregates: Record<string, { by: FieldNames; sum: string }>;
 }>;
 
 /** State of a scheduled function. */
@@ -103,6 +105,7 @@ export interface UsersTable<Profile extends ProfileTypes> {
   readonly indexes: { readonly by_email: readonly ["email"] } & Profile["indexes"];
   readonly searchIndexes: Record<never, never>;
   readonly vectorIndexes: Record<never, never>;
+  readonly aggregates: Record<never, never>;
 }
 
 /** System tables that app code can read but, except for user profiles, not write. */
@@ -117,6 +120,7 @@ export interface ReadableSystemTables {
     };
     readonly searchIndexes: Record<never, never>;
     readonly vectorIndexes: Record<never, never>;
+    readonly aggregates: Record<never, never>;
   };
 }
 

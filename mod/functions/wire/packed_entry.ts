@@ -113,7 +113,10 @@ function unpackKey(
   return keys === null ? null : (keys[index - 1] ?? "") + created;
 }
 
-/** Keys of search and vector indexes do not end in the id: such an index has one key for all documents. */
+/**
+ * Keys of search and vector indexes do not end in the id: such an index has one key for all documents. Aggregates report the
+ * keys of changed entries only.
+ */
 function endsInId(space: KeySpace): boolean {
   return !space.startsWith("s");
 }

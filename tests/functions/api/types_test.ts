@@ -28,7 +28,8 @@ const schema = defineSchema({
     .index("by_channel", ["channel", "likes"])
     .index("by_city", ["place.city"])
     .searchIndex("by_body", { searchField: "body", filterFields: ["channel"] })
-    .vectorIndex("by_embedding", { vectorField: "embedding", dimensions: 3, filterFields: ["channel"] }),
+    .vectorIndex("by_embedding", { vectorField: "embedding", dimensions: 3, filterFields: ["channel"] })
+    .aggregate("by_channel_likes", { by: ["channel", "likes"], sum: ["likes"] }),
   shapes: defineTable(z.union([
     z.object({ kind: z.literal("circle"), radius: z.number() }),
     z.object({ kind: z.literal("square"), side: z.number() }),
@@ -51,6 +52,24 @@ const messagesModule = {
         .order("desc").take(limit);
       await ctx.db.query("messages").filter((row) => row.likes > 3).first();
       await ctx.db.query("messages").withIndex("by_city", (q) => q.eq("place.city", "Turin")).unique();
+      const counted = ctx.db.query("messages").withIndex("by_channel", (q) => q.eq("channel", channel));
+      same<number, Awaited<ReturnType<typeof counted.count>>>();
+      // @ts-expect-error -- a search has no entries to count
+      ctx.db.query("messages").withSearchIndex("by_body", (q) => q.search("body", "x")).count;
+      const likes = ctx.db.aggregate(
+        "messages",
+        "by_channel_likes",
+        (q) => q.eq("channel", channel).gt("likes", 3),
+      );
+      same<Awaited<ReturnType<typeof likes.max>>, number | null>();
+      same<NonNullable<Awaited<ReturnType<typeof likes.at>>>["body"], string>();
+      await likes.sum("likes");
+      // @ts-expect-error -- the aggregate does not sum this field
+      await likes.sum("body");
+      // @ts-expect-error -- the fields of an aggregate come in order
+      ctx.db.aggregate("messages", "by_channel_likes", (q) => q.eq("likes", 1));
+      // @ts-expect-error -- there is no such aggregate
+      ctx.db.aggregate("messages", "by_channel");
       await ctx.db.query("messages").withSearchIndex(
         "by_body",
         (q) => q.search("body", "x").eq("channel", "general"),

@@ -24,6 +24,11 @@ export function SchemaDialog(
       kind: "vectors",
       of: `${vectorField}, ${dimensions} dimensions`,
     })),
+    ...table.aggregates.map(({ name, by, sum }) => ({
+      name,
+      kind: "aggregate",
+      of: [...by, ...sum.map((field) => `sum of ${field}`)].join(", "),
+    })),
   ];
   return (
     <Dialog open form="large" title={`Schema of ${table.name}`} onClose={onClose}>
@@ -186,12 +191,13 @@ function TableBox({ table, box }: { readonly table: TableOverview; readonly box:
 }
 
 function indexesOf(
-  { indexes, searchIndexes, vectorIndexes }: TableOverview,
+  { indexes, searchIndexes, vectorIndexes, aggregates }: TableOverview,
 ): { readonly name: string; readonly of: string }[] {
   return [
     ...indexes.map(({ name, fields }) => ({ name, of: fields.join(", ") })),
     ...searchIndexes.map(({ name, searchField }) => ({ name, of: `text of ${searchField}` })),
     ...vectorIndexes.map(({ name, vectorField }) => ({ name, of: `vectors of ${vectorField}` })),
+    ...aggregates.map(({ name, by }) => ({ name, of: `totals by ${by.join(", ")}` })),
   ];
 }
 

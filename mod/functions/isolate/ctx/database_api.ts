@@ -2,6 +2,7 @@
 import type { Doc } from "../../../engine/types.ts";
 import type { Frame } from "../runs/call.ts";
 import { failedAt } from "../runs/unhandled_failures.ts";
+import { AggregateApi } from "./aggregate_api.ts";
 import { tableQuery, type TableQueryApi } from "./table_query.ts";
 import type { AppTables } from "../app/app_tables.ts";
 import { vectorFilter } from "./vector_filter.ts";
@@ -34,6 +35,17 @@ export class DatabaseApi {
     // Throws here if the frame has ended, instead of when rows are read.
     void this.#frame.reads;
     return tableQuery(this.#frame, { table, definition: this.#tables.readable(this.#frame, table) });
+  }
+
+  aggregate(table: string, name: string, range?: (q: never) => unknown): AggregateApi {
+    // As in `query`.
+    void this.#frame.reads;
+    return new AggregateApi(this.#frame, {
+      table,
+      definition: this.#tables.readable(this.#frame, table),
+      name,
+      range,
+    });
   }
 
   normalizeId(table: string, id: string): string | null {

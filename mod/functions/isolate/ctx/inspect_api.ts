@@ -100,7 +100,7 @@ function positionsOf(query: OrderedQuery<unknown>, inspection: Inspection): Quer
 }
 
 function tableFacts({ name, definition, ofService }: ReturnType<AppTables["all"]>[number]): TableFacts {
-  const { indexes, searchIndexes, vectorIndexes } = definition;
+  const { indexes, searchIndexes, vectorIndexes, aggregates = [] } = definition;
   return {
     name,
     ofService,
@@ -108,6 +108,7 @@ function tableFacts({ name, definition, ofService }: ReturnType<AppTables["all"]
     indexes,
     searchIndexes,
     vectorIndexes,
+    aggregates,
     deletedWithUser: TableBuilder.deletedWithUser(definition),
   };
 }

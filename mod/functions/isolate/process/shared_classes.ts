@@ -5,6 +5,7 @@ import * as serverApi from "../../api/mod.ts";
 import { CronJobs } from "../../api/cron_jobs.ts";
 import { HttpAction, HttpRouter } from "../../api/http_router.ts";
 import { DefinedSchema, TableBuilder } from "../../api/schema.ts";
+import { AggregateApi } from "../ctx/aggregate_api.ts";
 import { AuthApi } from "../ctx/auth_api.ts";
 import { DatabaseApi } from "../ctx/database_api.ts";
 import { FilterExpression } from "../ctx/filter_expression.ts";
@@ -26,7 +27,7 @@ const { ownKeys } = Reflect;
 
 const classes: readonly object[] = [
   ...[QueryContext, MutationContext, SystemMutationContext, ActionContext],
-  ...[AuthApi, DatabaseApi, ImportApi, LineageApi, LogApi, SchedulerApi, TableQueryApi],
+  ...[AggregateApi, AuthApi, DatabaseApi, ImportApi, LineageApi, LogApi, SchedulerApi, TableQueryApi],
   ...[StorageReaderApi, StorageWriterApi, StorageActionsApi],
   ...[FilterExpression, IndexRangeBuilder, SearchFilterBuilder, VectorFilter],
   ...[CronJobs, DefinedSchema, HttpAction, HttpRouter, TableBuilder],

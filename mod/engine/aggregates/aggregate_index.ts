@@ -1,0 +1,187 @@
+/**
+ * Declared aggregates: an ordered table of entries with the summed values, and a tree of nodes above it. A node has the
+ * totals of the entries from its own key to that of the next node of its level. The ids of documents decide which keys begin
+ * a node, so the same documents always have the same tree, independent of their history.
+ */
+import { ID_CHARS } from "../documents/ids.ts";
+import { type Path, pathOf, type StoredFields, valueAt } from "../documents/system_fields.ts";
+import { EngineError } from "../errors.ts";
+import { fieldKeys } from "../indexes/field_index.ts";
+import { engineLimits } from "../limits.ts";
+import type { AggregateDefinition, KeySpace } from "../types.ts";
+
+export interface AggregateIndex {
+  readonly name: string;
+  readonly space: KeySpace;
+  /** SQLite tables. */
+  readonly entries: string;
+  readonly nodes: string;
+  readonly paths: readonly Path[];
+  /** Fields of bounds, in order. */
+  readonly boundFields: readonly string[];
+  readonly sum: readonly string[];
+  readonly sumPaths: readonly Path[];
+  readonly sql: AggregateSql;
+}
+
+export interface AggregateEntry {
+  readonly key: string;
+  /** Values of the summed fields; `null` where a document has no number. */
+  readonly values: readonly (number | null)[];
+}
+
+/** Statements on entries and nodes. Ranges are `from` (inclusive) and `to` (exclusive). */
+interface AggregateSql {
+  /** Parameters: key, row id, values. */
+  readonly insert: string;
+  /** Parameters: new key, values, old key. */
+  readonly update: string;
+  /** Parameters: key. */
+  readonly remove: string;
+  readonly hasEntry: string;
+  /** Columns: key, row id, values. Parameters: key, number of rows. */
+  readonly page: (than: ">" | ">=") => string;
+  /** Columns: key. Parameters: from, to, offset. */
+  readonly at: string;
+  /** Totals of entries. Parameters: from, to. */
+  readonly entryTotals: string;
+  /** Totals of nodes. Parameters: level, from, to. */
+  readonly nodeTotals: string;
+  /** Parameters: level, key. */
+  readonly addNode: string;
+  readonly removeNode: string;
+  /** Key of the first node from a key on, or after it, and of the last node up to a key, or before it. */
+  readonly nodeFrom: string;
+  readonly nodeAfter: string;
+  readonly nodeUntil: string;
+  readonly nodeBefore: string;
+  /** Both: the last node up to a key, and the first one after it. Parameters: level, key, level, key. */
+  readonly nodesAround: string;
+  /** Totals stored in a node. */
+  readonly node: string;
+  /** Keys and counts of nodes. Parameters: level, from, to. */
+  readonly nodes: string;
+  /** Compute a node from the level below. Parameters: from, to, level, key; `computeUpper` begins with the lower level. */
+  readonly computeLowest: string;
+  readonly computeUpper: string;
+}
+
+/** Levels of nodes above the entries. */
+export const LEVELS = 3;
+/** One of this many keys, as a power of two, begins a node of the next level. */
+const FANOUT_BITS = 5;
+
+/** Returns the highest level on which a key begins a node; 0 for most keys. */
+export function levelOf(key: string): number {
+  let hash = 0x811c_9dc5;
+  for (let at = key.length - ID_CHARS; at < key.length; at++) {
+    hash = Math.imul(hash ^ key.charCodeAt(at), 0x0100_0193);
+  }
+  hash = Math.imul(hash ^ hash >>> 16, 0x85eb_ca6b);
+  hash = Math.imul(hash ^ hash >>> 13, 0xc2b2_ae35);
+  return Math.min(LEVELS, Math.floor(Math.clz32(hash ^ hash >>> 16) / FANOUT_BITS));
+}
+
+/** The number of summed fields of a definition in the catalog. */
+function sumsOf(definition: string): number {
+  const [, sum] = JSON.parse(definition) as [string[], string[]];
+  return sum.length;
+}
+
+function columns(count: number, column: (at: number) => string): string {
+  return Array.from({ length: count }, (_, at) => `, ${column(at)}`).join("");
+}
+
+export function createAggregateSql(number: number, definition: string): string {
+  const sums = sumsOf(definition);
+  const totals = columns(sums, (at) => `s${at} REAL, n${at} REAL, x${at} REAL`);
+  const first = Array.from({ length: LEVELS }, (_, at) => `(${at + 1}, '', 0)`).join(", ");
+  return `CREATE TABLE a${number} (key TEXT PRIMARY KEY, rid INTEGER NOT NULL${
+    columns(sums, (at) => `v${at} REAL`)
+  }) WITHOUT ROWID;
+    CREATE TABLE b${number} (level INTEGER NOT NULL, key TEXT NOT NULL, count INTEGER NOT NULL${totals},
+      PRIMARY KEY (level, key)) WITHOUT ROWID;
+    INSERT INTO b${number} (level, key, count) VALUES ${first}`;
+}
+
+export function dropAggregateSql(number: number): string {
+  return `DROP TABLE a${number}; DROP TABLE b${number}`;
+}
+
+export function aggregateIndex(
+  number: number,
+  { name, by, sum }: AggregateDefinition,
+): AggregateIndex {
+  const [entries, nodes] = [`a${number}`, `b${number}`];
+  const count = sum.length;
+  const node = "WHERE level = ? AND key";
+  const entryTotals = `SELECT count(*)${columns(count, (at) => `sum(v${at}), min(v${at}), max(v${at})`)}
+    FROM ${entries} WHERE key >= ? AND key < ?`;
+  const nodeTotals = `SELECT sum(count)${columns(count, (at) => `sum(s${at}), min(n${at}), max(x${at})`)}
+    FROM ${nodes} ${node} >= ? AND key < ?`;
+  const assigned = `(count${columns(count, (at) => `s${at}, n${at}, x${at}`)})`;
+  return {
+    name,
+    // Like search and vector indexes: key changes are reported only if the entry changed.
+    space: `s${number}`,
+    entries,
+    nodes,
+    paths: by.map(pathOf),
+    boundFields: [...by, "_creationTime"],
+    sum,
+    sumPaths: sum.map(pathOf),
+    sql: {
+      insert: `INSERT INTO ${entries} VALUES (?, ?${columns(count, () => "?")})`,
+      update: `UPDATE ${entries} SET key = ?${columns(count, (at) => `v${at} = ?`)} WHERE key = ?`,
+      remove: `DELETE FROM ${entries} WHERE key = ?`,
+      hasEntry: `SELECT 1 FROM ${entries} WHERE key = ?`,
+      page: (than) =>
+        `SELECT key, rid${columns(count, (at) => `v${at}`)} FROM ${entries} WHERE key ${than} ?
+          ORDER BY key LIMIT ?+0`,
+      at: `SELECT key FROM ${entries} WHERE key >= ? AND key < ? ORDER BY key LIMIT 1 OFFSET ?+0`,
+      entryTotals,
+      nodeTotals,
+      addNode: `INSERT OR IGNORE INTO ${nodes} (level, key, count) VALUES (?, ?, 0)`,
+      removeNode: `DELETE FROM ${nodes} ${node} = ?`,
+      nodeFrom: `SELECT key FROM ${nodes} ${node} >= ? ORDER BY key LIMIT 1`,
+      nodeAfter: `SELECT key FROM ${nodes} ${node} > ? ORDER BY key LIMIT 1`,
+      nodeUntil: `SELECT key FROM ${nodes} ${node} <= ? ORDER BY key DESC LIMIT 1`,
+      nodeBefore: `SELECT key FROM ${nodes} ${node} < ? ORDER BY key DESC LIMIT 1`,
+      nodesAround: `SELECT (SELECT key FROM ${nodes} ${node} <= ? ORDER BY key DESC LIMIT 1),
+        (SELECT key FROM ${nodes} ${node} > ? ORDER BY key LIMIT 1)`,
+      node: `SELECT count${columns(count, (at) => `s${at}, n${at}, x${at}`)} FROM ${nodes} ${node} = ?`,
+      nodes: `SELECT key, count FROM ${nodes} ${node} >= ? AND key < ? ORDER BY key`,
+      computeLowest: `UPDATE ${nodes} SET ${assigned} = (${entryTotals}) ${node} = ?`,
+      computeUpper: `UPDATE ${nodes} SET ${assigned} = (${nodeTotals}) ${node} = ?`,
+    },
+  };
+}
+
+/** Returns a document's entries in the order of the aggregates. Throws an `EngineError` if a key is too long. */
+export function aggregateEntries(aggregates: readonly AggregateIndex[], doc: StoredFields): AggregateEntry[] {
+  const keys = fieldKeys(aggregates, doc);
+  return aggregates.map(({ sumPaths }, at) => ({
+    key: keys[at] ?? "",
+    values: sumPaths.map((path) => {
+      const value = valueAt(doc, path);
+      return typeof value === "number" ? value : null;
+    }),
+  }));
+}
+
+export function sameAggregateEntry(a: AggregateEntry | null, b: AggregateEntry | null): boolean {
+  if (a === null || b === null) return a === b;
+  return a.key === b.key && a.values.every((value, at) => value === b.values[at]);
+}
+
+/** Throws for an invalid definition. */
+export function checkAggregateDefinition(table: string, { name, by, sum }: AggregateDefinition): void {
+  const { aggregateSumsMax } = engineLimits;
+  if (sum.length <= aggregateSumsMax && new Set(sum).size === sum.length && new Set(by).size === by.length) {
+    return;
+  }
+  throw new EngineError(
+    "bad_schema",
+    `Aggregate "${name}" of table "${table}" needs different fields, and at most ${aggregateSumsMax} to sum`,
+  );
+}

@@ -1,0 +1,384 @@
+/**
+ * Declared aggregates against a model: random writes, rollbacks and reads, on ids chosen so that few documents make a tree of
+ * all levels. Followers and restores have the same nodes, and checks find each kind of damage.
+ */
+import assert from "node:assert/strict";
+import { DatabaseSync, type DatabaseSyncOptions } from "node:sqlite";
+import fc from "fast-check";
+import {
+  checkDatabase,
+  compareValues,
+  type Doc,
+  type IndexBounds,
+  type JournalReader,
+  type JournalRow,
+  markAsFollower,
+  type NewId,
+  openHistoryReplay,
+  openJournalReader,
+  openReaderDatabase,
+  openWriterDatabase,
+  readSetTouches,
+  type ReadTransaction,
+  type Value,
+  type WriterDatabase,
+  type WriteTransaction,
+} from "../../mod/engine/mod.ts";
+import { levelOf, LEVELS } from "../../mod/engine/aggregates/aggregate_index.ts";
+import { anyTable, schemaOf, seededIds, TemporaryDatabase, TestDatabase } from "./support.ts";
+
+const by_group = { name: "by_group", by: ["group", "points"], sum: ["points", "amount"] };
+const withAggregate = schemaOf({ items: anyTable({ aggregates: [by_group] }), others: anyTable() });
+/** Draws that find a few ids of the highest level. */
+const IDS_DRAWN = 200_000;
+/** Shares of ids by level, from 0. */
+const SHARES = [0.6, 0.25, 0.13];
+
+/** Ids of the first table by their level, always the same ones. */
+const idsByLevel: readonly string[][] = Array.from({ length: LEVELS + 1 }, () => []);
+{
+  const next = seededIds(42);
+  for (let n = 0; n < IDS_DRAWN; n++) {
+    const id = next(1);
+    const ids = idsByLevel[levelOf(id)];
+    if (ids !== undefined && ids.length < 500) ids.push(id);
+  }
+  assert.ok(idsByLevel.every(({ length }) => length > 1), "every level has ids");
+}
+
+/** Returns a generator of ids. Many of them begin a node. */
+function leveledIds(): NewId {
+  const left = idsByLevel.map((ids) => [...ids]);
+  const others = seededIds(43);
+  let share = 0;
+  return (table) => {
+    if (table !== 1) return others(table);
+    share = (share + 0.618) % 1;
+    let level = 0;
+    for (let rest = share; level < LEVELS && rest >= (SHARES[level] ?? 1); level++) {
+      rest -= SHARES[level] ?? 1;
+    }
+    while (level > 0 && left[level]?.length === 0) level--;
+    return left[level]?.pop() ?? others(1);
+  };
+}
+
+type Documents = ReadonlyMap<string, Doc>;
+
+/** Documents of a range in the order of the aggregate. */
+function rangeOf(documents: Documents, { eq, lower }: IndexBounds): Doc[] {
+  const fields = [...by_group.by, "_creationTime", "_id"];
+  return [...documents.values()].filter((doc) =>
+    eq.every((value, at) => compareValues(doc[fields[at] ?? ""], value) === 0) &&
+    (lower === undefined ||
+      compareValues(doc[fields[eq.length] ?? ""], lower.value) >= (lower.inclusive ? 0 : 1))
+  ).sort((a, b) => {
+    for (const field of fields) {
+      const order = compareValues(a[field], b[field]);
+      if (order !== 0) return order;
+    }
+    return 0;
+  });
+}
+
+function totalsOf(rows: readonly Doc[]) {
+  return {
+    count: rows.length,
+    fields: by_group.sum.map((field) => {
+      const numbers = rows.map((row) => row[field]).filter((value) => typeof value === "number");
+      return {
+        sum: numbers.reduce((sum, value) => sum + value, 0),
+        min: numbers.length === 0 ? null : Math.min(...numbers),
+        max: numbers.length === 0 ? null : Math.max(...numbers),
+      };
+    }),
+  };
+}
+
+const boundsToCheck: readonly IndexBounds[] = [
+  { eq: [] },
+  ...["a", "b", undefined].map((group): IndexBounds => ({ eq: [group] })),
+  { eq: ["a"], lower: { value: 2, inclusive: true } },
+  { eq: ["a", 1] },
+  { eq: [], lower: { value: "a", inclusive: false } },
+];
+
+/** Compares all reads of a transaction with the model. */
+function checkReads(tx: ReadTransaction, documents: Documents): void {
+  for (const bounds of boundsToCheck) {
+    const rows = rangeOf(documents, bounds);
+    const range = () => tx.aggregate("items", "by_group", bounds);
+    assert.deepEqual(range().totals(), totalsOf(rows));
+    for (const [position, doc] of rows.entries()) {
+      assert.deepEqual(range().at(position), doc);
+      assert.deepEqual(range().at(position - rows.length), doc);
+      assert.equal(range().indexOf(doc._id), position);
+    }
+    for (const outside of [rows.length, -rows.length - 1]) assert.equal(range().at(outside), null);
+    const other = [...documents.values()].find((doc) => !rows.includes(doc));
+    if (other !== undefined) assert.equal(range().indexOf(other._id), -1);
+  }
+}
+
+const group = fc.constantFrom<Value | undefined>("a", "a", "b", undefined);
+const points = fc.constantFrom<Value | undefined>(1, 2, 3, -4, 0.25, "none", undefined);
+const fields = fc.record({ group, points, amount: fc.constantFrom<Value | undefined>(1, 10, 100, null) });
+const write = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ do: fc.constant("insert" as const), fields }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant("patch" as const), pick: fc.nat(), fields }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant("delete" as const), pick: fc.nat() }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant("import" as const), pick: fc.nat(), fields, time: fc.nat(3) }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("read" as const) }) },
+);
+const history = fc.array(
+  fc.record({
+    mutations: fc.array(
+      fc.record({
+        writes: fc.array(write, { maxLength: 12 }),
+        isUndone: fc.integer({ max: 3 }).map((n) => n === 3),
+      }),
+      { minLength: 1, maxLength: 4 },
+    ),
+    isUndone: fc.nat(4).map((n) => n === 4),
+  }),
+  { minLength: 1, maxLength: 8 },
+);
+
+/** Makes a write, or compares all reads. Returns the documents after it. */
+function step(
+  tx: WriteTransaction,
+  documents: Documents,
+  step: typeof write extends fc.Arbitrary<infer T> ? T : never,
+): Documents {
+  if (step.do === "read") {
+    checkReads(tx, documents);
+    return documents;
+  }
+  if (step.do === "insert") {
+    const id = tx.insert("items", step.fields);
+    return new Map([...documents, [id, tx.get(id) ?? assert.fail()]]);
+  }
+  const ids = [...documents.keys()];
+  const id = ids[step.pick % ids.length];
+  if (id === undefined) return documents;
+  if (step.do === "delete") {
+    tx.delete(id);
+    return new Map([...documents].filter(([other]) => other !== id));
+  }
+  if (step.do === "patch") tx.patch(id, step.fields);
+  else tx.importDocument("items", { ...step.fields, _id: id, _creationTime: step.time }, { mode: "upsert" });
+  return new Map([...documents, [id, tx.get(id) ?? assert.fail()]]);
+}
+
+/** Entries and nodes as stored, without row ids, which copies do not share. */
+function storedNodes(path: string): unknown {
+  using db = new DatabaseSync(path, { readOnly: true }) as DatabaseSync & Disposable;
+  const numbers = db.prepare("SELECT number FROM syncline_indexes WHERE kind = 'aggregate'").all();
+  return numbers.map(({ number }) =>
+    [`SELECT key, v0, v1 FROM a${number} ORDER BY key`, `SELECT * FROM b${number} ORDER BY level, key`]
+      .map((sql) => db.prepare(sql).all().map((row) => Object.values(row)))
+  );
+}
+
+/** Replays all rows onto a copy, and returns them. */
+async function restore(journal: JournalReader, path: string): Promise<readonly JournalRow[]> {
+  using replay = openHistoryReplay(path);
+  const { rows } = journal.read(replay.history?.seq ?? 0);
+  for (const row of rows) replay.take(row);
+  await Array.fromAsync(replay.write());
+  return rows;
+}
+
+Deno.test("random histories match the model, on followers and in restores too", async () => {
+  await fc.assert(
+    fc.asyncProperty(history, fc.array(fields, { maxLength: 80 }), async (groups, first) => {
+      using folder = new TemporaryDatabase();
+      using followerFolder = new TemporaryDatabase();
+      using restoredFolder = new TemporaryDatabase();
+      const newId = leveledIds();
+      let now = 1_700_000_000_000;
+      const open = () => {
+        const db = openWriterDatabase(folder.path, {
+          journal: { pendingBytesMax: 2 ** 26 },
+          now: () => now,
+          newId,
+        });
+        db.applySchema(withAggregate);
+        return db;
+      };
+      open()[Symbol.dispose]();
+      for (const copy of [followerFolder, restoredFolder]) Deno.copyFileSync(folder.path, copy.path);
+      markAsFollower(followerFolder.path, "the other");
+      using db = open();
+      let documents: Documents = new Map();
+      const all = [
+        {
+          mutations: [{
+            writes: first.map((fields) => ({ do: "insert" as const, fields })),
+            isUndone: false,
+          }],
+          isUndone: false,
+        },
+        ...groups,
+      ];
+      for (const { mutations, isUndone } of all) {
+        const atGroup = documents;
+        db.openGroup();
+        for (const { writes, isUndone } of mutations) {
+          const before = documents;
+          const tx = db.beginMutation({ at: now++ });
+          for (const one of writes) documents = step(tx, documents, one);
+          if (isUndone) {
+            db.rollbackMutation();
+            documents = before;
+          } else db.releaseMutation();
+        }
+        if (isUndone) {
+          db.rollbackGroup();
+          documents = atGroup;
+        } else db.commitGroup("");
+      }
+      using reader = openReaderDatabase(folder.path);
+      reader.useSchema(withAggregate);
+      reader.openSnapshot();
+      checkReads(reader.beginQuery(), documents);
+      reader.closeSnapshot();
+      checkDatabase(folder.path);
+
+      using journal = openJournalReader(folder.path);
+      const rows = await restore(journal, restoredFolder.path);
+      using follower: WriterDatabase = openWriterDatabase(followerFolder.path, {
+        journal: "external",
+        now: () => now,
+      });
+      for (const row of rows) {
+        follower.openGroup();
+        follower.applyRows([row]);
+        follower.commitGroup(null);
+      }
+      const expected = storedNodes(folder.path);
+      assert.deepEqual(storedNodes(restoredFolder.path), expected);
+      assert.deepEqual(storedNodes(followerFolder.path), expected);
+    }),
+    { numRuns: 15 },
+  );
+});
+
+Deno.test("an aggregate that is added to a table has the nodes of one that was kept from the start", () => {
+  const plain = schemaOf({ items: anyTable(), others: anyTable() });
+  const [late, early] = [plain, withAggregate].map((schema) => {
+    const folder = new TemporaryDatabase();
+    using db = openWriterDatabase(folder.path, { newId: leveledIds(), now: () => 1_000 });
+    db.applySchema(schema);
+    db.openGroup();
+    const tx = db.beginMutation({ at: 1_000 });
+    for (let n = 0; n < 400; n++) tx.insert("items", { group: `g${n % 3}`, points: n % 17, amount: n / 4 });
+    db.releaseMutation();
+    db.commitGroup("");
+    if (schema === plain) assert.deepEqual(db.applySchema(withAggregate).createdIndexes, ["items.by_group"]);
+    return folder;
+  });
+  assert.ok(late !== undefined && early !== undefined);
+  using _late = late;
+  using _early = early;
+  assert.deepEqual(storedNodes(late.path), storedNodes(early.path));
+  checkDatabase(late.path);
+  using db = openWriterDatabase(late.path);
+  assert.deepEqual(db.applySchema(plain).droppedIndexes, ["items.by_group"]);
+});
+
+Deno.test("a read depends on its range only, and a write that changes no entry touches nothing", () => {
+  using db = new TestDatabase(Object.fromEntries(withAggregate));
+  const { result: [a1 = "", a2 = "", b1 = ""] } = db.commit((tx) =>
+    [["a", 1], ["a", 2], ["b", 1]].map(([group, points]) => tx.insert("items", { group, points }))
+  );
+  const inA = { eq: ["a"] };
+  const reads: Record<string, (tx: ReadTransaction) => unknown> = {
+    totals: (tx) => tx.aggregate("items", "by_group", inA).totals(),
+    first: (tx) => tx.aggregate("items", "by_group", inA).at(0),
+    last: (tx) => tx.aggregate("items", "by_group", inA).at(-1),
+    indexOfLast: (tx) => tx.aggregate("items", "by_group", inA).indexOf(a2),
+    beyond: (tx) => tx.aggregate("items", "by_group", inA).at(2),
+  };
+  const touchedBy = (change: (tx: WriteTransaction) => unknown) => {
+    const sets = Object.entries(reads).map(([name, read]) =>
+      [name, db.query((tx) => (read(tx), tx.readSet()))] as const
+    );
+    const { entry } = db.commit(change);
+    assert.ok(entry !== null);
+    return sets.filter(([, readSet]) => readSetTouches(readSet, entry)).map(([name]) => name);
+  };
+  assert.deepEqual(touchedBy((tx) => tx.insert("items", { group: "b", points: 5 })), []);
+  assert.deepEqual(touchedBy((tx) => tx.patch(b1, { points: 9 })), []);
+  assert.deepEqual(touchedBy((tx) => tx.patch(a1, { text: "other" })), ["first"]);
+  assert.deepEqual(touchedBy((tx) => tx.patch(a1, { amount: 5 })), [
+    "totals",
+    "first",
+    "indexOfLast",
+    "beyond",
+  ]);
+  assert.deepEqual(touchedBy((tx) => tx.insert("items", { group: "a", points: 3 })), [
+    "totals",
+    "last",
+    "beyond",
+  ]);
+});
+
+Deno.test("damage of entries and nodes is found and named", () => {
+  const damages: readonly (readonly [sql: string, reason: RegExp])[] = [
+    ["UPDATE a$ SET v1 = 99 WHERE rid = 7", /index "by_group" of table "items" does not hold document/],
+    ["DELETE FROM a$ WHERE rid = 7", /index "by_group" of table "items" does not hold document/],
+    ["UPDATE b$ SET x1 = 7 WHERE level = 1 AND key = ''", /totals of a node do not match its entries/],
+    ["UPDATE b$ SET count = count + 1 WHERE level = 3 AND key = ''", /totals of a node do not match/],
+    ["DELETE FROM b$ WHERE level = 1 AND key <> ''", /a node is missing/],
+    ["DELETE FROM b$ WHERE level = 2 AND key = ''", /a first node is missing/],
+    ["INSERT INTO b$ (level, key, count) VALUES (3, '~', 0)", /totals of a node do not match/],
+  ];
+  for (const [sql, reason] of damages) {
+    using folder = new TemporaryDatabase();
+    {
+      using db = openWriterDatabase(folder.path, { newId: leveledIds() });
+      db.applySchema(withAggregate);
+      db.openGroup();
+      const tx = db.beginMutation({ at: 1_000 });
+      for (let n = 0; n < 60; n++) tx.insert("items", { group: "a", points: n, amount: 1 });
+      db.releaseMutation();
+      db.commitGroup("");
+    }
+    checkDatabase(folder.path);
+    {
+      using raw = new DatabaseSync(folder.path, { defensive: false } as DatabaseSyncOptions) as
+        & DatabaseSync
+        & Disposable;
+      const number = raw.prepare("SELECT number FROM syncline_indexes WHERE kind = 'aggregate'").get()
+        ?.["number"];
+      raw.exec(sql.replaceAll("$", String(number)));
+    }
+    assert.throws(() => checkDatabase(folder.path), reason, sql);
+  }
+});
+
+Deno.test("unknown aggregates, invalid bounds and invalid definitions are refused", () => {
+  using db = new TestDatabase(Object.fromEntries(withAggregate));
+  db.query((tx) => {
+    assert.throws(() => tx.aggregate("items", "by_x", { eq: [] }), {
+      code: "unknown_index",
+      message:
+        'Table "items" has no aggregate "by_x"; its aggregates are by_group (group, points, _creationTime)',
+    });
+    assert.throws(() => tx.aggregate("others", "by_group", { eq: [] }), /its aggregates are none/);
+    assert.throws(() => tx.aggregate("items", "by_group", { eq: [1, 2, 3, 4] }), { code: "bad_bounds" });
+    assert.throws(
+      () => tx.scan("items", "by_group", { eq: [] }, { order: "asc" }),
+      /"by_group" of table "items" is an aggregate: read it with ctx\.db\.aggregate/,
+    );
+  });
+  const apply = (aggregate: { readonly by: string[]; readonly sum: string[] }) => () =>
+    db.writer.applySchema(schemaOf({ items: anyTable({ aggregates: [{ name: "one", ...aggregate }] }) }));
+  assert.throws(apply({ by: [], sum: [] }), /Index "one" of table "items" has 0 fields/);
+  assert.throws(apply({ by: ["a", "a"], sum: [] }), /needs different fields/);
+  assert.throws(apply({ by: ["a"], sum: Array.from("123456789") }), /at most 8 to sum/);
+});
