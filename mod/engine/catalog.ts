@@ -142,7 +142,8 @@ export class Tables {
     );
     throw new EngineError(
       "unknown_index",
-      `Table "${table.name}" has no index "${name}"; its indexes are ${listNames(scans)}`,
+      `Table "${table.name}" has no index "${name}"; its indexes are ${listNames(scans)}. ` +
+        `Add it in schema.ts: .index("${name}", ["field"])`,
     );
   }
 

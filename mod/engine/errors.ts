@@ -60,8 +60,8 @@ export class UnusableDatabaseError extends EngineError {
 }
 
 function unfitText(table: string, id: string, { reason }: { readonly reason: string }): string {
-  return `document "${id}" of table "${table}" does not fit it: ${reason}. ` +
-    "Change the schema so that it fits what is there; data of another app belongs in another folder";
+  return `document "${id}" of table "${table}" does not fit it: ${reason}. Make a new field .optional(), then fill it with ` +
+    `"npx syncline migrate <file>:<function> --table ${table}" (/_/docs/data_migrations), or use an empty data folder`;
 }
 
 function changedText(

@@ -38,5 +38,12 @@ functions/notes.ts(2,14): error TS2322: Type 'number' is not assignable to type 
     ]) ?? "",
     /Hint: its type depends on itself through `api`/,
   );
+  assert.match(
+    done([
+      "functions/notes.ts(2,1): error TS2339: Property 'length' does not exist on type 'Promise<{ text: string; }[]>'.",
+      "12:00:02 - Found 1 error. Watching for file changes.",
+    ]) ?? "",
+    /Hint: write `await` before the call/,
+  );
   assert.equal(done(["12:00:03 - Found 0 errors. Watching for file changes."]), "");
 });

@@ -19,7 +19,7 @@ export function Tasks({ preloaded }: { preloaded: Preloaded<typeof api.tasks.lis
       <Authenticated>
         <form action={(fields) => attempt(add({ text: String(fields.get("text")) }))}>
           <input name="text" aria-label="New task" required />
-          <button>Add</button>
+          <button type="submit">Add</button>
         </form>
       </Authenticated>
       <Unauthenticated>
@@ -29,7 +29,7 @@ export function Tasks({ preloaded }: { preloaded: Preloaded<typeof api.tasks.lis
         >
           <input name="email" type="email" aria-label="Email" required />
           <input name="password" type="password" aria-label="Password" required />
-          <button>Sign up</button>
+          <button type="submit">Sign up</button>
         </form>
       </Unauthenticated>
       <p role="alert">{problem}</p>

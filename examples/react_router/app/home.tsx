@@ -2,7 +2,15 @@
 import { useState } from "react";
 import { useLoaderData } from "react-router";
 import { SynclineHttpClient } from "syncline/client";
-import { Authenticated, preloadQuery, Unauthenticated, useAuth, useMutation, usePreloadedQuery } from "syncline/react";
+import {
+  Authenticated,
+  type Preloaded,
+  preloadQuery,
+  Unauthenticated,
+  useAuth,
+  useMutation,
+  usePreloadedQuery,
+} from "syncline/react";
 import { api } from "../functions/_generated.ts";
 import { url } from "./client.ts";
 
@@ -11,7 +19,7 @@ export async function loader() {
 }
 
 export default function Home() {
-  const tasks = usePreloadedQuery(useLoaderData<typeof loader>());
+  const tasks = usePreloadedQuery(useLoaderData() as Preloaded<typeof api.tasks.list>);
   const add = useMutation(api.tasks.add);
   const { auth } = useAuth();
   const [problem, setProblem] = useState("");
@@ -25,7 +33,7 @@ export default function Home() {
       <Authenticated>
         <form action={(fields) => attempt(add({ text: String(fields.get("text")) }))}>
           <input name="text" aria-label="New task" required />
-          <button>Add</button>
+          <button type="submit">Add</button>
         </form>
       </Authenticated>
       <Unauthenticated>
@@ -35,7 +43,7 @@ export default function Home() {
         >
           <input name="email" type="email" aria-label="Email" required />
           <input name="password" type="password" aria-label="Password" required />
-          <button>Sign up</button>
+          <button type="submit">Sign up</button>
         </form>
       </Unauthenticated>
       <p role="alert">{problem}</p>

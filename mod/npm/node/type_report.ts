@@ -70,6 +70,9 @@ function hintFor(
     return "its type depends on itself through `api` or `internal`. Write the result type of the handler, such as " +
       "`async (ctx): Promise<string> =>`";
   }
+  if (/ does not exist on type 'Promise</.test(message)) {
+    return "write `await` before the call that returns the promise";
+  }
   if (!/^functions\b/.test(file)) return null;
   const [, module] = /(?:module|name) '(node:(?:fs|child_process|worker_threads)\b[\w/]*)'/.exec(message) ??
     [];

@@ -51,6 +51,14 @@ const scenarios: readonly Scenario[] = [
     result: [true, "string", "/bundle.js,/", true, "p", 1, true],
   },
   {
+    name: "imports that are not used, of packages and of files, which the bundler removes",
+    installed: { "p/index.js": `module.exports = "p";` },
+    imports:
+      `import p from "p"; import { z } from "zod"; import { x } from "gone"; import { y } from "./gone.ts";`,
+    use: `[p]`,
+    result: ["p"],
+  },
+  {
     name: "a package that is one for import and another for require",
     installed: {
       "p/package.json": named({ exports: { import: "./i.mjs", require: "./r.cjs" } }),

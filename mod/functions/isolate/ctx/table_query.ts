@@ -76,7 +76,9 @@ export class TableQueryApi {
     if (fields === undefined) {
       const names = [...indexFields(definition).keys()].join(", ");
       throw withHelp(
-        new TypeError(`Table "${table}" has no index "${name}"; its indexes are ${names}`),
+        new TypeError(
+          `Table "${table}" has no index "${name}"; its indexes are ${names}. Add it in schema.ts: .index("${name}", ["field"])`,
+        ),
         "filter",
       );
     }
