@@ -6,7 +6,9 @@ import assert from "node:assert/strict";
 import { DatabaseSync, type DatabaseSyncOptions } from "node:sqlite";
 import fc from "fast-check";
 import {
+  type AggregateRange,
   checkDatabase,
+  type CommitEntry,
   compareValues,
   type Doc,
   type IndexBounds,
@@ -18,6 +20,8 @@ import {
   openJournalReader,
   openReaderDatabase,
   openWriterDatabase,
+  type ReaderDatabase,
+  type ReadSet,
   readSetTouches,
   type ReadTransaction,
   type Value,
@@ -183,6 +187,26 @@ function storedNodes(path: string): unknown {
   );
 }
 
+/** Reads in the newest snapshot, each with its read set. */
+function watch(db: ReaderDatabase, id: string): { readonly result: string; readonly readSet: ReadSet }[] {
+  const reads = boundsToCheck.flatMap((bounds) =>
+    [
+      (range: AggregateRange) => range.totals(),
+      (range: AggregateRange) => range.indexOf(id),
+      ...[0, 2, -1, -3].map((position) => (range: AggregateRange) => range.at(position)),
+    ].map((read) => (tx: ReadTransaction) => read(tx.aggregate("items", "by_group", bounds)))
+  );
+  db.openSnapshot();
+  try {
+    return reads.map((read) => {
+      const tx = db.beginQuery();
+      return { result: JSON.stringify(read(tx)), readSet: tx.readSet() };
+    });
+  } finally {
+    db.closeSnapshot();
+  }
+}
+
 /** Replays all rows onto a copy, and returns them. */
 async function restore(journal: JournalReader, path: string): Promise<readonly JournalRow[]> {
   using replay = openHistoryReplay(path);
@@ -192,7 +216,7 @@ async function restore(journal: JournalReader, path: string): Promise<readonly J
   return rows;
 }
 
-Deno.test("random histories match the model, on followers and in restores too", async () => {
+Deno.test("CN3: random histories match the model, on followers and in restores too", async () => {
   await fc.assert(
     fc.asyncProperty(history, fc.array(fields, { maxLength: 80 }), async (groups, first) => {
       using folder = new TemporaryDatabase();
@@ -213,6 +237,8 @@ Deno.test("random histories match the model, on followers and in restores too", 
       for (const copy of [followerFolder, restoredFolder]) Deno.copyFileSync(folder.path, copy.path);
       markAsFollower(followerFolder.path, "the other");
       using db = open();
+      using reader = openReaderDatabase(folder.path);
+      reader.useSchema(withAggregate);
       let documents: Documents = new Map();
       const all = [
         {
@@ -226,6 +252,9 @@ Deno.test("random histories match the model, on followers and in restores too", 
       ];
       for (const { mutations, isUndone } of all) {
         const atGroup = documents;
+        const [someId = ""] = documents.keys();
+        const watched = watch(reader, someId);
+        const entries: (CommitEntry | null)[] = [];
         db.openGroup();
         for (const { writes, isUndone } of mutations) {
           const before = documents;
@@ -234,15 +263,22 @@ Deno.test("random histories match the model, on followers and in restores too", 
           if (isUndone) {
             db.rollbackMutation();
             documents = before;
-          } else db.releaseMutation();
+          } else entries.push(db.releaseMutation());
         }
         if (isUndone) {
           db.rollbackGroup();
           documents = atGroup;
+          entries.length = 0;
         } else db.commitGroup("");
+        for (const [at, { result }] of watch(reader, someId).entries()) {
+          if (result === watched[at]?.result) continue;
+          const { readSet } = watched[at] ?? assert.fail();
+          assert.ok(
+            entries.some((entry) => entry !== null && readSetTouches(readSet, entry)),
+            "a result changed though its read set was not touched",
+          );
+        }
       }
-      using reader = openReaderDatabase(folder.path);
-      reader.useSchema(withAggregate);
       reader.openSnapshot();
       checkReads(reader.beginQuery(), documents);
       reader.closeSnapshot();
@@ -267,7 +303,7 @@ Deno.test("random histories match the model, on followers and in restores too", 
   );
 });
 
-Deno.test("an aggregate that is added to a table has the nodes of one that was kept from the start", () => {
+Deno.test("CN4: an aggregate that is added to a table has the nodes of one that was kept from the start", () => {
   const plain = schemaOf({ items: anyTable(), others: anyTable() });
   const [late, early] = [plain, withAggregate].map((schema) => {
     const folder = new TemporaryDatabase();
@@ -290,7 +326,7 @@ Deno.test("an aggregate that is added to a table has the nodes of one that was k
   assert.deepEqual(db.applySchema(plain).droppedIndexes, ["items.by_group"]);
 });
 
-Deno.test("a read depends on its range only, and a write that changes no entry touches nothing", () => {
+Deno.test("CN2: a read depends on its range only, and a write that changes no entry touches nothing", () => {
   using db = new TestDatabase(Object.fromEntries(withAggregate));
   const { result: [a1 = "", a2 = "", b1 = ""] } = db.commit((tx) =>
     [["a", 1], ["a", 2], ["b", 1]].map(([group, points]) => tx.insert("items", { group, points }))
@@ -327,7 +363,7 @@ Deno.test("a read depends on its range only, and a write that changes no entry t
   ]);
 });
 
-Deno.test("damage of entries and nodes is found and named", () => {
+Deno.test("CN5: damage of entries and nodes is found and named", () => {
   const damages: readonly (readonly [sql: string, reason: RegExp])[] = [
     ["UPDATE a$ SET v1 = 99 WHERE rid = 7", /index "by_group" of table "items" does not hold document/],
     ["DELETE FROM a$ WHERE rid = 7", /index "by_group" of table "items" does not hold document/],

@@ -25,7 +25,7 @@ async function filled() {
   return { database, ids };
 }
 
-Deno.test("count counts the rows of tables, ranges and built-in indexes, in any order", async () => {
+Deno.test("CN1: count counts the rows of tables, ranges and built-in indexes, in any order", async () => {
   const { database, ids } = await filled();
   using _database = database;
   await database.read(async (db) => {
@@ -65,7 +65,7 @@ Deno.test("a mutation counts its own writes, and a failed one leaves none", asyn
   assert.equal(await ofA(), 3);
 });
 
-Deno.test("a count depends on the same range as a scan to its end", async () => {
+Deno.test("CN2: a count depends on the same range as a scan to its end", async () => {
   const { database } = await filled();
   using _database = database;
   const rows = (db: Parameters<Parameters<typeof database.read>[0]>[0]) =>

@@ -81,7 +81,7 @@ function waitOf({ failure }: { readonly failure: Failure | null }): number | nul
   return (failure.data?.data as { retryAfter: number }).retryAfter;
 }
 
-Deno.test("random calls are allowed and refused as by a model in whole milliseconds", async () => {
+Deno.test("RA1: random calls are allowed and refused as by a model in whole milliseconds", async () => {
   const call = fc.record({
     after: fc.oneof(fc.constant(0), fc.nat(40), fc.nat(2_000)),
     key: fc.constantFrom("a", "b", "c"),
@@ -121,7 +121,7 @@ const perMinute = (rate: number, more: Partial<RateLimit> = {}): RateLimit => ({
   ...more,
 });
 
-Deno.test("a refused call writes nothing and succeeds after its retryAfter", async () => {
+Deno.test("RA2, RA3: a refused call writes nothing and succeeds after its retryAfter", async () => {
   using mutations = new Mutations();
   const send = () => mutations.run((ctx) => ctx.rateLimit("send", perMinute(90, { burst: 2 })));
   for (const ts of [1, 2]) assert.deepEqual(await send(), { ts, failure: null });
@@ -134,7 +134,7 @@ Deno.test("a refused call writes nothing and succeeds after its retryAfter", asy
   assert.equal(waitOf(await send()), null);
 });
 
-Deno.test("buckets in use once are removed by later calls", async () => {
+Deno.test("RA4: buckets in use once are removed by later calls", async () => {
   using mutations = new Mutations();
   const use = (key: string) => mutations.run((ctx) => ctx.rateLimit("send", perMinute(60, { key })));
   for (let n = 0; n < 20; n++) await use(`visitor ${n}`);
@@ -146,7 +146,7 @@ Deno.test("buckets in use once are removed by later calls", async () => {
   assert.equal(mutations.stored, 1);
 });
 
-Deno.test("a nested mutation that fails takes no token, and a caught refusal leaves the mutation running", async () => {
+Deno.test("RA2: a nested mutation that fails takes no token, and a caught refusal leaves the mutation running", async () => {
   using mutations = new Mutations();
   for (let n = 0; n < 3; n++) {
     const { failure } = await mutations.run(async (ctx) => {
