@@ -14,7 +14,7 @@ export interface CountSql {
 }
 
 /** First skip; each further one is twice as long. */
-const SKIP_FIRST = 1_024;
+const SKIP_FIRST = 128;
 /** Longest skip, and so the most entries read behind the range. */
 const SKIP_MAX = 65_536;
 

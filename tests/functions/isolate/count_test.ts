@@ -82,7 +82,7 @@ Deno.test("long ranges are counted exactly, wherever they begin and end", async 
     await db.insert("items", { kind: "b", rank: 0 });
   });
   await database.read(async (db) => {
-    const edges = [0, 1, 1_023, 1_024, 1_025, 3_071, 3_072, 3_073, 4_000];
+    const edges = [0, 1, 127, 128, 129, 383, 384, 385, 1_920, 4_000];
     for (const from of edges) {
       for (const to of edges) {
         const range = db.query("items")
