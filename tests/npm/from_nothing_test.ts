@@ -108,7 +108,7 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
     );
     await editor.open(file, text);
     const names = await editor.completions(file, { text, behind: "useQuery(api.tasks." });
-    assert.deepEqual(names.toSorted(), ["add", "list", "remove", "setDone"]);
+    assert.deepEqual(names.toSorted(), ["add", "list", "remove", "seed", "setDone"]);
     const fields = await editor.completions(file, { text, behind: "list)?.[0]?." });
     assert.deepEqual(["_id", "by", "done", "text"].filter((name) => !fields.includes(name)), []);
     const [definition = ""] = await editor.definitions(file, { text, name: "api.tasks.list" });

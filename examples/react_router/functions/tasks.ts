@@ -1,5 +1,5 @@
 /** A shared list of tasks: everyone reads it, signed-in users change it. */
-import { id, type Id, UserError } from "syncline/server";
+import { type Id, id, UserError } from "syncline/server";
 import { z } from "zod";
 import { internalMutation, mutation, query, type QueryCtx } from "./schema.ts";
 
@@ -36,10 +36,13 @@ export const seed = internalMutation({
   args: {},
   handler: async (ctx) => {
     const user = await ctx.db.query("_users").first();
-    if (user === null) throw new UserError("no_user", "Sign up in the app first: each task belongs to a user");
+    if (user === null) {
+      throw new UserError("no_user", "Sign up in the app first: each task belongs to a user");
+    }
     for (const text of ["Buy milk", "Call Ada", "Water the plants"]) {
       await ctx.db.insert("tasks", { text, done: false, by: user._id });
     }
+    return "Added three tasks";
   },
 });
 

@@ -42,6 +42,7 @@ export const seed = internalMutation({
     for (const text of ["Buy milk", "Call Ada", "Water the plants"]) {
       await ctx.db.insert("tasks", { text, done: false, by: user._id });
     }
+    return "Added three tasks";
   },
 });
 

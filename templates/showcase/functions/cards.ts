@@ -77,5 +77,6 @@ export const seed = internalMutation({
         await ctx.db.insert("cards", { column: key, text, by: user._id, voters: [] });
       }
     }
+    return "Added four cards";
   },
 });
