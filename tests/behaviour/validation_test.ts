@@ -109,6 +109,10 @@ behaviours("validation", {
       t.run(({ db }) => db.insert("people", { name: "a", user: untyped("someone") })),
       /user: Expected an id of table "_users"/,
     );
+    await assert.rejects(
+      t.run(({ db }) => db.insert("people", { name: "a", user: untyped(null) })),
+      /user: Expected an id of table "_users", received null: is the caller signed in\?/,
+    );
   },
   "patch is checked as a whole document": async (t) => {
     await t.run(async ({ db }) => {

@@ -458,10 +458,12 @@ export function id<const Table extends string>(table: Table): z.ZodCustom<Id<Tab
     },
     {
       error: ({ input }) => {
+        const expected = `Expected an id of table "${table}"`;
+        if (input === null) {
+          return `${expected}, received null${table === "_users" ? ": is the caller signed in?" : ""}`;
+        }
         const found = tableOf(input) ?? null;
-        return `Expected an id of table "${table}"${
-          found === null ? "" : `, received one of table "${found}"`
-        }`;
+        return found === null ? expected : `${expected}, received one of table "${found}"`;
       },
     },
   );

@@ -129,7 +129,7 @@ Deno.test("actions call queries and mutations through main, and use the network"
     assert.deepEqual((await runner.act("acts:asks")).logLines, []);
     const ofCtx = await runner.act("acts:asksCtx");
     assert.deepEqual([ofCtx.value, ofCtx.logLines], [[null, null, "hello"], [
-      '[WARN] ctx.env.MAIL_KEY is not set: run "syncline env set MAIL_KEY=value" on the server, or add it to --env-file',
+      '[WARN] ctx.env.MAIL_KEY is not set: add it to .env for "syncline dev", or run "syncline env set MAIL_KEY=value" on the server',
     ]]);
   });
 

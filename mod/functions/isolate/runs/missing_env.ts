@@ -24,7 +24,7 @@ export function noteMissingEnv(
   const inAction = role === "runner";
   if (call === null && (role !== "writer" || name in env)) return false;
   const text = role === "ctx"
-    ? `ctx.env.${name} is not set: run "syncline env set ${name}=value" on the server, or add it to --env-file`
+    ? `ctx.env.${name} is not set: add it to .env for "syncline dev", or run "syncline env set ${name}=value" on the server`
     : inAction || call === null
     ? `process.env.${name} is not set: an app's variables are ctx.env in actions, such as ctx.env.${name}, from --env-file or "syncline env set"`
     : `process.env.${name} is empty: queries and mutations have no environment. Read ctx.env.${name} in an action, and pass it on`;
