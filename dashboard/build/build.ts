@@ -59,6 +59,7 @@ export async function buildDashboard(): Promise<Map<string, string>> {
       plugins: [firstViewTogether()],
       nodePaths: [`${packages}node_modules`],
       alias: {
+        "syncline/accounts": fileURLToPath(import.meta.resolve("syncline/accounts")),
         "syncline/client": fileURLToPath(import.meta.resolve("syncline/client")),
         "syncline/react": fileURLToPath(import.meta.resolve("syncline/react")),
       },

@@ -5,6 +5,9 @@ import { beginFlow } from "./flow.js";
 
 const element = (id) => document.getElementById(id);
 
+/** Sends the code of a second factor, once one is needed. */
+let submitCode = null;
+
 // Remove the token from the address bar, so that it is neither kept in the history nor copied.
 const [kind, token] = [...new URLSearchParams(location.hash.slice(1))][0] ?? [];
 history.replaceState(null, "", location.pathname);
@@ -27,8 +30,10 @@ const pages = {
     async done({ refreshToken }) {
       // End the session that the reset created, because this page is not the app.
       await post("/api/auth/signout", { refreshToken });
-      show("Your password is set. Go back to the app and sign in.", "done");
+      passwordSet();
     },
+    // The app asks for the second factor when the user signs in.
+    factorRequired: passwordSet,
   },
   svc_magic_token: {
     title: "Sign in",
@@ -36,6 +41,7 @@ const pages = {
     button: "Sign in",
     fields: [],
     path: "/api/auth/magic/verify",
+    factorRequired: askForCode,
     done({ accessToken, refreshToken, expiresIn, userId }) {
       // Pass the tokens to the app in the fragment, as redirect sign-ins do.
       const fragment = new URLSearchParams({
@@ -68,7 +74,8 @@ if (page === null || !token) {
   element("form").hidden = false;
   element("form").addEventListener("submit", (event) => {
     event.preventDefault();
-    submit(page);
+    if (submitCode === null) submit(page);
+    else submitCode();
   });
 }
 
@@ -82,8 +89,36 @@ async function submit({ path, fields, done }) {
     await done(answer);
   } catch (error) {
     element("button").disabled = false;
-    show(error.message, "error");
+    if (error.code === "mfa_required") page.factorRequired(page, error.data.challenge);
+    else show(error.message, "error");
   }
+}
+
+function passwordSet() {
+  element("form").hidden = true;
+  show("Your password is set. Go back to the app and sign in.", "done");
+}
+
+/** The second step of a sign-in. */
+function askForCode(page, challenge) {
+  element("text").textContent = "Your account has a second factor.";
+  element("code-field").hidden = false;
+  element("code").disabled = false;
+  element("code").focus();
+  submitCode = async () => {
+    const typed = element("code").value.replaceAll(/\s/g, "");
+    const proof = /^\d{6}$/.test(typed) ? { code: typed } : { recoveryCode: typed };
+    element("button").disabled = true;
+    show("", "");
+    try {
+      const answer = await post("/api/auth/mfa/verify", { challenge, ...proof });
+      element("form").hidden = true;
+      await page.done(answer);
+    } catch (error) {
+      element("button").disabled = false;
+      show(error.message, "error");
+    }
+  };
 }
 
 async function post(path, body) {
@@ -93,7 +128,7 @@ async function post(path, body) {
     body: JSON.stringify(body),
   });
   const answer = await response.json();
-  if (!response.ok) throw new Error(answer.errorMessage);
+  if (!response.ok) throw Object.assign(new Error(answer.errorMessage), answer.errorData);
   return answer;
 }
 

@@ -10,11 +10,14 @@ import type { RefreshTokens } from "./tokens/refresh_token.ts";
 import type { SessionTokens, Tokens } from "./tokens/session_tokens.ts";
 import { system, type SystemCalls } from "./system_calls.ts";
 import type { TokenHasher } from "./tokens/token_hash.ts";
+import type { TotpApps } from "./factors/totp_apps.ts";
 
 /** Account settings chosen by the operator. */
 export interface AccountPolicy {
   readonly signups: boolean;
   readonly magicLink: boolean;
+  /** Whether users may set up authenticator apps. */
+  readonly totp: boolean;
   /** Whether an address must be verified before the first sign-in. */
   readonly requireVerification: boolean;
 }
@@ -29,6 +32,7 @@ export interface AccountParts {
   readonly limits: AttemptLimits;
   readonly redirects: Redirects;
   readonly mail: CodeMail;
+  readonly totp: TotpApps;
   readonly now: () => number;
 }
 
@@ -90,18 +94,15 @@ export class UserAccounts {
       });
     }
     if (prepared === null || signedUp.session === null) return { verificationRequired: true };
-    return await sessions.issue(signedUp.session, {
-      refreshToken: prepared.refreshToken,
-      at: prepared.row.now,
-    });
+    return await sessions.complete(signedUp.session, prepared);
   }
 
-  /** Throws `invalid_credentials`, with the same timing for an unknown address, or `email_not_verified`. */
+  /** Throws `invalid_credentials`, with the same timing for an unknown address, `email_not_verified` or `mfa_required`. */
   signIn(credential: PasswordCredential, requester: Requester): Promise<Tokens> {
     return this.#signIn("user", credential, requester);
   }
 
-  /** Signs in an administrator. Throws `invalid_credentials`. */
+  /** Signs in an administrator. Throws `invalid_credentials` or `mfa_required`. */
   signInAdmin(credential: PasswordCredential, requester: Requester): Promise<Tokens> {
     return this.#signIn("admin", credential, requester);
   }
@@ -147,8 +148,7 @@ export class UserAccounts {
       newHash: passwords.needsRehash(hash) ? await passwords.hash(normalized) : null,
       session: prepared.row,
     });
-    if (session === null) return null;
-    return await sessions.issue(session, { refreshToken: prepared.refreshToken, at: prepared.row.now });
+    return session === null ? null : await sessions.complete(session, prepared);
   }
 
   /** Rotates a refresh token. The same token and `attemptId` within the grace time get the same response. Throws `ServiceError`s. */

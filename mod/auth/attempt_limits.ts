@@ -46,6 +46,7 @@ export class AttemptLimits {
       credentialsPerClient: limiter("credentialsPerClient"),
       failuresPerAccount: limiter("failuresPerAccount"),
       failuresPerAccountAndClient: limiter("failuresPerAccountAndClient"),
+      factorFailures: limiter("factorFailures"),
       refreshesPerClient: limiter("refreshesPerClient"),
       mailsPerClient: limiter("mailsPerClient"),
       mailsPerAddress: limiter("mailsPerAddress"),
@@ -99,17 +100,43 @@ export class AttemptLimits {
     const stranger = !this.#welcome.has(pair);
     this.#take("failuresPerAccountAndClient", pair);
     if (stranger) this.#take("failuresPerAccount", account);
+    return await this.#refundedUnlessFailed(run, () => {
+      this.#limiters.failuresPerAccountAndClient.refund(pair);
+      if (stranger) this.#limiters.failuresPerAccount.refund(account);
+    }, { account, client });
+  }
+
+  /**
+   * Runs an attempt with a second factor, which counts if it fails. Its codes are short and the attacker knows the password, so
+   * few failures are allowed. Clients that proved it before are counted apart, so that an attacker cannot lock out the owner.
+   */
+  async attemptFactor<Result>(
+    { account, client }: { readonly account: string; readonly client: string },
+    run: () => Promise<Result | null>,
+  ): Promise<Result | null> {
+    const pair = `${addressKey(client)} ${account}`;
+    const key = this.#welcome.has(pair) ? pair : account;
+    this.#take("factorFailures", key);
+    return await this.#refundedUnlessFailed(run, () => this.#limiters.factorFailures.refund(key), {
+      account,
+      client,
+    });
+  }
+
+  /** Runs a counted attempt. `null` is a failure; an attempt that did not fail or did not run to its end does not count. */
+  async #refundedUnlessFailed<Result>(
+    run: () => Promise<Result | null>,
+    refund: () => void,
+    by: { readonly account: string; readonly client: string },
+  ): Promise<Result | null> {
     let failed = false;
     try {
       const result = await run();
       failed = result === null;
-      if (!failed) this.welcome({ account, client });
+      if (!failed) this.welcome(by);
       return result;
     } finally {
-      if (!failed) {
-        this.#limiters.failuresPerAccountAndClient.refund(pair);
-        if (stranger) this.#limiters.failuresPerAccount.refund(account);
-      }
+      if (!failed) refund();
     }
   }
 

@@ -41,6 +41,24 @@ export const authLimits = {
   magicCodeMs: 15 * 60_000,
   /** Wrong attempts that burn a code. */
   codeAttemptsMax: 5,
+  /** Time to prove the second factor of a sign-in. */
+  challengeMs: 5 * 60_000,
+  /** Wrong proofs that end such a sign-in. */
+  challengeAttemptsMax: 5,
+  /** Sign-ins of one account that wait for a second factor; a new one replaces the oldest. */
+  challengesPerOwnerMax: 10,
+  /** Maximum length of a challenge, code or recovery code in a request. */
+  proofCharsMax: 100,
+  /** Time to confirm an authenticator app. */
+  enrolmentMs: 10 * 60_000,
+  /** Length of a time step of authenticator apps. */
+  totpStepMs: 30_000,
+  /** Accepted steps before and after the current one, for clocks that are up to 60 seconds off. */
+  totpDriftSteps: 2,
+  /** Recovery codes of an account. */
+  recoveryCodes: 10,
+  /** Factors can be changed for this time after one was proved. */
+  factorFreshMs: 10 * 60_000,
   /** Valid links for each kind and address; a new one replaces the oldest. */
   liveLinksMax: 3,
   /** Concurrent password hashes; each takes 19 MiB and one core. */
@@ -99,6 +117,8 @@ export const rateLimits = {
   failuresPerAccountAndClient: { burst: 10, perMinute: 2 },
   /** Failed attempts with passwords and codes, by account. */
   failuresPerAccount: { burst: 100, perMinute: 10 },
+  /** Wrong second factors by account; clients that proved it before are counted apart. */
+  factorFailures: { burst: 10, perMinute: 0.2 },
   /** Refreshes by client address, which a whole office may share. */
   refreshesPerClient: { burst: 600, perMinute: 1_200 },
   /** Mail requests by client address. */

@@ -27,6 +27,8 @@ import {
   startLinkArgs,
   unlinkIdentityArgs,
 } from "./oauth/mod.ts";
+import { SecondFactor } from "./factors/second_factor.ts";
+import { TotpApps } from "./factors/totp_apps.ts";
 import { Outbox } from "./mail/outbox.ts";
 import { loadTemplates, type MailTexts } from "./mail/templates.ts";
 import type { MailKind } from "./mail/built_in_templates.ts";
@@ -177,7 +179,8 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
   const templates = await loadTemplates(options.templatesDir, options.mailTexts);
   let { mailer } = options;
   let outbox = mailer === null ? null : new Outbox({ mailer, log });
-  const mail = new CodeMail({ hasher, outbox, templates, appName: options.appName, now, log });
+  let { appName } = options;
+  const mail = new CodeMail({ hasher, outbox, templates, appName, now, log });
   const currentPolicy = { ...policy };
   const limits = new AttemptLimits(now);
   limits.use(options.rateLimits ?? {});
@@ -198,6 +201,7 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
     limits,
     redirects,
     mail,
+    totp: new TotpApps(keys.factors),
     now,
   };
   const externalAuth = () => options.externalAuth?.externalAuth ?? noExternalAuth;
@@ -211,6 +215,7 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
   });
   const signIns = new SignIns({ parts, providers: () => externalAuth().providers, log });
   const admins = new AdminAccounts(parts);
+  const secondFactor = new SecondFactor(parts, { appName: () => appName });
   const sweeper = options.readOnly === true ? null : createSweeper({ calls, now, log });
   return {
     authenticator,
@@ -218,6 +223,7 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
     sessions: new Impersonation(parts),
     actions: new Map([
       ...new Map([...ownActions(new OwnAccountActions(parts)), ...linkActions(new Links(parts, signIns))]),
+      ...secondFactor.actions(),
       ...userActions(parts),
       ...administratorActions(parts, admins),
     ]),
@@ -225,6 +231,7 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
       accounts: new UserAccounts(parts),
       mailAccounts: new MailAccounts(parts),
       adminAccounts: admins,
+      secondFactor,
       sessionNamedBy: (token) => authenticator.sessionNamedBy(token),
       providers: () => signIns.names,
       oauth: (requester, onFinish) =>
@@ -242,7 +249,8 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
         mailer = change.mailer;
         outbox = mailer === null ? null : new Outbox({ mailer, log });
       }
-      mail.use({ outbox, templates, appName: change.appName });
+      appName = change.appName;
+      mail.use({ outbox, templates, appName });
       if (before !== outbox) await before?.[Symbol.asyncDispose]();
     },
     previewMail({ kind, text }) {

@@ -63,15 +63,31 @@ export class OwnAccountActions {
 
   /** Returns the caller's stored credential after checking the password, if there is one. */
   async #confirmed(password: string | undefined, identity: Identity) {
-    const { calls, limits, passwords } = this.#parts;
-    const own = await calls.mutate(system.ownCredential, {}, { identity });
-    if (own.hash === null) return own;
-    const given = password === undefined ? null : normalizedPassword(password);
-    const confirmed = await limits.attempt(
-      { account: `user ${own.email ?? own.userId}`, client: SOCKET_CLIENT },
-      async () => await passwords.verify(given, own.hash) ? own : null,
-    );
-    if (confirmed === null) throw new ServiceError("invalid_credentials");
-    return confirmed;
+    const own = await this.#parts.calls.mutate(system.ownCredential, {}, { identity });
+    await checkPassword(this.#parts, {
+      account: `user ${own.email ?? own.userId}`,
+      password,
+      hash: own.hash,
+    });
+    return own;
   }
+}
+
+/** Checks the password of a signed-in account, if it has one. Throws `invalid_credentials`. */
+export async function checkPassword(
+  { limits, passwords }: AccountParts,
+  { account, password, hash }: {
+    /** Key of the rate limit: `user <address>` or `admin <address>`. */
+    readonly account: string;
+    readonly password: string | undefined;
+    readonly hash: string | null;
+  },
+): Promise<void> {
+  if (hash === null) return;
+  const given = password === undefined ? null : normalizedPassword(password);
+  const confirmed = await limits.attempt(
+    { account, client: SOCKET_CLIENT },
+    async () => await passwords.verify(given, hash) ? true : null,
+  );
+  if (confirmed === null) throw new ServiceError("invalid_credentials");
 }

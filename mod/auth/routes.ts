@@ -6,6 +6,7 @@ import { authLimits } from "./limits.ts";
 import { APP_STATE } from "./redirects.ts";
 import { ServiceError } from "../errors.ts";
 import type { UserAccounts } from "./accounts.ts";
+import { proofSchema, type SecondFactor } from "./factors/second_factor.ts";
 import type { AdminAccounts } from "./admin/admin_accounts.ts";
 import type { OAuthRoutesOptions } from "./oauth/routes.ts";
 import type { MailAccounts, ProofInput } from "./mail/mail_accounts.ts";
@@ -36,6 +37,11 @@ const bodies = {
   proof: z.object(proofFields),
   reset: z.object({ ...proofFields, password }),
   setup: z.object({ token: z.string(), email, password }),
+  mfa: z.object({
+    challenge: z.string().max(authLimits.proofCharsMax),
+    code: z.string().optional(),
+    recoveryCode: z.string().optional(),
+  }),
 };
 
 /** Parses the body of an auth endpoint. Throws `body_too_large` and `bad_request`. */
@@ -47,6 +53,7 @@ export interface AuthRoutesOptions {
   readonly accounts: UserAccounts;
   readonly mailAccounts: MailAccounts;
   readonly adminAccounts: AdminAccounts;
+  readonly secondFactor: SecondFactor;
   /** Returns the session of a genuine access token, expired or not; otherwise `null`. */
   readonly sessionNamedBy: (token: string) => Promise<string | null>;
   /** Names of the configured providers. */
@@ -70,6 +77,7 @@ const operations = {
   "signout": "sign_out",
   "reset/confirm": "password_reset",
   "magic/verify": "magic_link",
+  "mfa/verify": "second_factor",
   "admin/signin": "admin_sign_in",
 } as const;
 
@@ -82,8 +90,17 @@ export const authOperations: readonly AuthOperation[] = [...Object.values(operat
 
 /** The sub-app for `/api/auth`. Throws `ServiceError`s, which the mounting app turns into responses. */
 export function authRoutes(
-  { accounts, mailAccounts, adminAccounts, sessionNamedBy, providers, oauth, clientOf, onAnswer }:
-    AuthRoutesOptions,
+  {
+    accounts,
+    mailAccounts,
+    adminAccounts,
+    secondFactor,
+    sessionNamedBy,
+    providers,
+    oauth,
+    clientOf,
+    onAnswer,
+  }: AuthRoutesOptions,
 ): Hono {
   const app = new Hono();
   const requester = (c: Context): Requester => ({
@@ -152,6 +169,13 @@ export function authRoutes(
     async (c) =>
       c.json(await mailAccounts.verifyMagic(givenProof(await readBody(c, bodies.proof)), requester(c))),
   );
+
+  app.post("/mfa/verify", async (c) => {
+    const { challenge, ...given } = await readBody(c, bodies.mfa);
+    const proof = proofSchema.safeParse(given);
+    if (!proof.success) throw new ServiceError("bad_request", "Expected a code or a recovery code");
+    return c.json(await secondFactor.finishSignIn({ challenge, given: proof.data }, requester(c)));
+  });
 
   app.route("/oauth", oauth(requester, (status) => onAnswer?.(PROVIDER_OPERATION, status)));
 

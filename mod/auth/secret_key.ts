@@ -17,6 +17,8 @@ export interface SecretKeys {
   readonly tokenHashes: Uint8Array<ArrayBuffer>;
   /** Authenticates refresh tokens. */
   readonly refreshTokens: Uint8Array<ArrayBuffer>;
+  /** Encrypts the secrets of authenticator apps. */
+  readonly factors: Uint8Array<ArrayBuffer>;
   /** Encrypts secrets in the settings. */
   readonly settings: Uint8Array<ArrayBuffer>;
   /** Signs upload and read URLs. */
@@ -70,6 +72,7 @@ export function deriveKeys(secret: Uint8Array): SecretKeys {
     accessTokens: derive("access tokens"),
     tokenHashes: derive("token hashes"),
     refreshTokens: derive("refresh tokens"),
+    factors: derive("second factors"),
     settings: derive("settings"),
     urlSignatures: derive("url signatures"),
   };

@@ -49,6 +49,8 @@ export const tables = {
     userAgent: z.string().optional(),
     /** Client address at the last sign-in or refresh; stored for administrators only. */
     address: z.string().optional(),
+    /** When a second factor was last proved in it. */
+    factorAt: instant.optional(),
   }).index("by_user", ["user"]).index("by_admin", ["admin"]).index("by_expiry", ["expiresAt"])
     .index("by_impersonator", ["impersonatorSession"]),
 
@@ -84,6 +86,50 @@ export const tables = {
     expiresAt: instant,
   }).index("by_target", ["kind", "email"]).index("by_token", ["tokenHash"])
     .index("by_change", ["changeFor"]).index("by_expiry", ["expiresAt"]),
+
+  /** Confirmed authenticator apps (TOTP), at most one for each account. */
+  _totp: defineTable({
+    /** Id of the user or administrator. */
+    owner: z.string(),
+    /** The shared secret, encrypted with the server's key. */
+    secret: z.string(),
+    /** Time step of the newest accepted code. Codes of this step and of earlier ones are refused. */
+    lastStep: z.int(),
+    lastUsedAt: instant,
+  }).index("by_owner", ["owner"]),
+
+  /** Authenticator apps whose first code was not entered yet, at most one for each account. */
+  _totp_enrolments: defineTable({
+    /** Id of the user or administrator. */
+    owner: z.string(),
+    /** Encrypted like that of `_totp`. */
+    secret: z.string(),
+    expiresAt: instant,
+  }).index("by_owner", ["owner"]).index("by_expiry", ["expiresAt"]),
+
+  /** Unused recovery codes. */
+  _recovery_codes: defineTable({
+    /** Id of the user or administrator. */
+    owner: z.string(),
+    /** Keyed hash. */
+    hash: z.string(),
+  }).index("by_owner", ["owner", "hash"]),
+
+  /** Sign-ins that wait for a second factor. */
+  _sign_in_challenges: defineTable({
+    /** Id of the user or administrator. */
+    owner: z.string(),
+    tokenHash: z.string(),
+    attemptsLeft: z.int(),
+    expiresAt: instant,
+    /** For the app's `onSignIn`, which runs at the end; absent for administrators. */
+    event: z.object({
+      by: z.enum(["password", "mail", "provider", "token", "administrator"]),
+      provider: z.string().optional(),
+      issuer: z.string().optional(),
+      claims: z.record(z.string(), z.unknown()).optional(),
+    }).optional(),
+  }).index("by_owner", ["owner"]).index("by_token", ["tokenHash"]).index("by_expiry", ["expiresAt"]),
 
   /** External identities of users. A subject of an issuer belongs to one user permanently. */
   _identities: defineTable({

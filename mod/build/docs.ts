@@ -142,6 +142,7 @@ const OPTION_GROUPS: readonly (readonly [title: string, names: readonly OptionNa
     "requireVerification",
     "disableSignups",
     "disableMagicLink",
+    "disableTotp",
     "accessTokenTtl",
     "smtpUrl",
     "mailFrom",
@@ -284,9 +285,11 @@ export async function generatedPages(): Promise<Map<string, string>> {
     testing: `${repository}mod/testing/mod.ts`,
     client: `${repository}mod/client/mod.ts`,
     react: `${repository}mod/client/react/mod.ts`,
+    accounts: `${repository}mod/client/account_features/mod.ts`,
+    reactAccounts: `${repository}mod/client/react/accounts/mod.ts`,
   };
   const functions = new ApiReference([api.functions, api.testing]);
-  const client = new ApiReference([api.client, api.react]);
+  const client = new ApiReference([api.client, api.accounts, api.react, api.reactAccounts]);
   const parts:
     readonly (readonly [page: string, part: string, text: (page: string) => string | Promise<string>])[] = [
       ["options", "options", optionTables],
@@ -297,7 +300,9 @@ export async function generatedPages(): Promise<Map<string, string>> {
       ["functions_api", "server", () => functions.render(api.functions)],
       ["functions_api", "test", () => functions.render(api.testing)],
       ["client_api", "client", () => client.render(api.client)],
+      ["client_api", "accounts", () => client.render(api.accounts)],
       ["client_api", "react", () => client.render(api.react)],
+      ["client_api", "react-accounts", () => client.render(api.reactAccounts)],
     ];
   const pages = new Map<string, string>();
   for (const [name, part, render] of parts) {

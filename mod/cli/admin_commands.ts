@@ -37,7 +37,7 @@ async function openAccountsOffline(dataDir: string, log: Log): Promise<OfflineAc
     const accounts = await createAccounts({
       keys,
       port: { mutate: (call) => host.mutate(call), query: (call) => hub.query(call) },
-      policy: { signups: false, magicLink: false, requireVerification: false },
+      policy: { signups: false, magicLink: false, totp: false, requireVerification: false },
       accessTokenMs: 0,
       redirectUrls: [],
       dev: false,
@@ -90,6 +90,12 @@ export const adminCommands: readonly CommandSpec[] = [
     description: "End all sessions of an administrator or user",
     argument: EMAIL,
     run: (options, email) => run(options, { command: "revoke-sessions", email }, null),
+  },
+  {
+    name: "admin remove-factors",
+    description: "Remove the second factors of an administrator or user who has lost the device",
+    argument: EMAIL,
+    run: (options, email) => run(options, { command: "remove-factors", email }, null),
   },
 ];
 
@@ -177,6 +183,10 @@ function describe(
           `session${answer.ended === 1 ? "" : "s"} of ${email}.${password}`,
         ok: true,
       };
+    case "factors":
+      return answer.known
+        ? { text: `Removed the second factors of ${email}.`, ok: true }
+        : { text: `No account has the address ${email}.`, ok: false };
     case "list":
       if (answer.admins.length === 0) return { text: "There are no administrators.", ok: true };
       return {

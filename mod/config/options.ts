@@ -48,6 +48,7 @@ export type CommandName =
   | "admin create"
   | "admin list"
   | "admin reset-password"
+  | "admin remove-factors"
   | "admin revoke-sessions"
   | "run"
   | "users list"
@@ -79,6 +80,7 @@ const dataFolderCommands = [
   "admin create",
   "admin list",
   "admin reset-password",
+  "admin remove-factors",
   "admin revoke-sessions",
   "run",
   "users list",
@@ -678,6 +680,17 @@ export const options = {
     default: false,
     defaultText: "off",
     description: "Turn off sign-in by magic link",
+    commands: ["serve"],
+    setting: {},
+  }),
+  disableTotp: option({
+    flag: "--disable-totp",
+    placeholder: null,
+    env: "SYNCLINE_DISABLE_TOTP",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description: "Do not let users set up authenticator apps; existing ones are still required",
     commands: ["serve"],
     setting: {},
   }),

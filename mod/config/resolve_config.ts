@@ -137,6 +137,7 @@ export function accountsConfig(options: ServeOptions): AccountsConfig {
     policy: {
       signups: !options.disableSignups,
       magicLink: !options.disableMagicLink,
+      totp: !options.disableTotp,
       requireVerification: options.requireVerification,
     },
     accessTokenMs: options.accessTokenTtl,

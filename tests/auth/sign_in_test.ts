@@ -220,6 +220,7 @@ Deno.test("an account keeps a bounded number of sessions, the newest", async () 
       session: {
         family: `f${i}`,
         tokenHash: `h${i}`,
+        challengeHash: `c${i}`,
         now: accounts.clock.now,
         expiresAt: accounts.clock.now + 1e9,
       },

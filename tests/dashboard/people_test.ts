@@ -1,5 +1,6 @@
 /** The dashboard's sign-in, users, administrators, audit log and settings in a browser. */
 import assert from "node:assert/strict";
+import { codeOf, STEP_MS } from "../auth/support/test_factors.ts";
 import { admin, checkLooks, testDashboard } from "./support/dashboard_page.ts";
 
 const functions = {
@@ -302,6 +303,62 @@ testDashboard("users, administrators and settings", {
     await waitForText("Sessions ended.");
     await choose("More about eve@example.com", "Change history");
     await waitForText("No entries");
+    await go("administrators");
+  });
+
+  await t.step("MF8 an administrator sets up a second factor and signs in with it", async () => {
+    await button("My second factor").click();
+    await page.getByLabel("Password").fill(admin.password);
+    await button("Continue").click();
+    await page.getByAltText(/^QR code for otpauth:/).waitFor();
+    const secret = await dialog.locator("code").innerText();
+    await page.getByLabel("Code").fill(codeOf(secret, Date.now(), -STEP_MS));
+    await button("Confirm").click();
+    const shownCodes = page.getByRole("list", { name: "Recovery codes" }).getByRole("listitem");
+    await shownCodes.nth(9).waitFor();
+    const recoveryCodes = await shownCodes.allInnerTexts();
+    assert.equal(recoveryCodes.length, 10);
+    await button("I have stored them").click();
+    await page.getByRole("cell", { name: "authenticator app" }).waitFor();
+
+    await button("Sign out").click();
+    await enter(admin.email, admin.password, "Sign in");
+    await waitForText("Enter your code");
+    await page.getByLabel("Code").fill("aaaaa-aaaaa");
+    await button("Continue").click();
+    await page.getByRole("alert").filter({ hasText: "not valid" }).waitFor();
+    await page.getByLabel("Code").fill(codeOf(secret, Date.now(), STEP_MS));
+    await button("Continue").click();
+    await page.locator("#view").waitFor();
+
+    await go("administrators");
+    await button("My second factor").click();
+    await dialog.getByText("10 left").waitFor();
+    await button("Remove second factor").click();
+    await dialog.waitFor({ state: "detached" });
+    await page.getByRole("cell", { name: "authenticator app" }).waitFor({ state: "detached" });
+  });
+
+  await t.step("MF8 an administrator removes the second factor of a user", async () => {
+    const { body } = await server.post("/api/auth/signup", {
+      email: "dora@example.com",
+      password: "a good password",
+    });
+    const act = async (name: string, args: object) =>
+      (await server.post("/api/action", { path: `_auth:${name}`, args }, { bearer: body.accessToken })).body;
+    const { value: { enrolmentId, secret } } = await act("startTotp", { password: "a good password" });
+    await act("confirmTotp", { enrolmentId, code: codeOf(secret, Date.now()) });
+    await go("users");
+    await page.getByRole("link", { name: "dora@example.com" }).click();
+    await dialog.getByText("authenticator app").waitFor();
+    await choose("More about this user", "Remove second factor");
+    await dialog.last().getByRole("button", { name: "Remove second factor" }).click();
+    await waitForText("Second factor removed.");
+    await keys("Escape");
+    await go("audit");
+    await page.getByRole("cell", { name: "_admin/users:removeFactors" }).waitFor();
+    await page.getByRole("cell", { name: "_admin/administrators:confirmTotp" }).waitFor();
+    assert.equal(await page.getByText(secret).count(), 0);
     await go("administrators");
   });
 

@@ -5,6 +5,7 @@ import { Child } from "../support/processes/child.ts";
 import { launchChromium } from "../support/chromium.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { chromium, needs } from "../support/services.ts";
+import { codeOf, STEP_MS } from "../auth/support/test_factors.ts";
 
 const START_MS = 60_000;
 
@@ -73,6 +74,34 @@ Deno.test(
       await one.getByLabel("Password").fill("correct horse");
       await one.getByRole("button", { name: "Sign in", exact: true }).click();
       await one.getByRole("heading", { name: "Groceries" }).waitFor();
+
+      await one.getByRole("button", { name: "ada@example.com" }).or(one.locator("#me")).first().click();
+      await one.getByRole("button", { name: "Set up a second factor" }).click();
+      await one.getByLabel("Your password").fill("correct horse");
+      await one.getByRole("button", { name: "Continue" }).click();
+      await one.getByAltText("QR code for an authenticator app").waitFor();
+      const secret = await one.locator("#account code").innerText();
+      await one.getByLabel("Code that the app shows").fill(codeOf(secret, Date.now(), -STEP_MS));
+      await one.getByRole("button", { name: "Confirm" }).click();
+      const shownCodes = one.getByRole("list", { name: "Recovery codes" }).getByRole("listitem");
+      await shownCodes.nth(9).waitFor();
+      const codes = await shownCodes.allInnerTexts();
+      assert.equal(codes.length, 10);
+      await one.getByRole("button", { name: "Close" }).click();
+      await one.getByRole("button", { name: "Sign out" }).click();
+      for (const typed of [codes[0] ?? "", codeOf(secret, Date.now(), STEP_MS)]) {
+        await one.getByLabel("Email address").fill("ada@example.com");
+        await one.getByLabel("Password").fill("correct horse");
+        await one.getByRole("button", { name: "Sign in", exact: true }).click();
+        const code = one.getByLabel("Code of your authenticator app, or a recovery code");
+        await code.fill("wrong");
+        await one.getByRole("button", { name: "Continue" }).click();
+        await one.getByRole("alert").filter({ hasText: "not valid" }).waitFor();
+        await code.fill(typed);
+        await one.getByRole("button", { name: "Continue" }).click();
+        await one.getByRole("heading", { name: "Groceries" }).waitFor();
+        await one.getByRole("button", { name: "Sign out" }).click();
+      }
       assert.deepEqual(errors, []);
     } finally {
       await browser.close();

@@ -89,11 +89,18 @@ Deno.test("the entries lead to the client and to the hooks", async () => {
   assert.equal(await client.text(), 'export * from "./modules/client/mod.ts";\n');
   const react = await m.modules.respondWithEntry(get(), "react");
   assert.equal(await react.text(), 'export * from "./modules/client/react/mod.ts";\n');
+  const accounts = await m.modules.respondWithEntry(get(), "accounts");
+  assert.equal(await accounts.text(), 'export * from "./modules/client/account_features/mod.ts";\n');
 });
 
 Deno.test("every module that the client and the hooks load in a browser is served", async () => {
   const modules = new ClientModules();
-  const waiting = ["client/mod.ts", "client/react/mod.ts"];
+  const waiting = [
+    "client/mod.ts",
+    "client/react/mod.ts",
+    "client/account_features/mod.ts",
+    "client/react/accounts/mod.ts",
+  ];
   const seen = new Set(waiting);
   for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
     const response = await modules.respond(get(), path);

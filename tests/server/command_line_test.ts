@@ -39,7 +39,8 @@ Deno.test("flags give typed values", async () => {
     ..."--public-url https://api.example.com/ --trusted-proxy 10.0.0.0/8 --trusted-proxy ::1".split(" "),
     ..."--allow-origin https://a.example.com".split(" "),
     ..."--auth-redirect-url https://app.example.com/a,https://b.example.com".split(" "),
-    ..."--require-verification --disable-signups --disable-magic-link --access-token-ttl 5m".split(" "),
+    ..."--require-verification --disable-signups --disable-magic-link --disable-totp --access-token-ttl 5m"
+      .split(" "),
     ..."--smtp-url smtps://mail.example.com --mail-from a@example.com --mail-templates t".split(" "),
     "--app-name",
     "My app",
@@ -75,6 +76,7 @@ Deno.test("flags give typed values", async () => {
     requireVerification: true,
     disableSignups: true,
     disableMagicLink: true,
+    disableTotp: true,
     accessTokenTtl: 300_000,
     smtpUrl: "smtps://mail.example.com",
     mailFrom: "a@example.com",

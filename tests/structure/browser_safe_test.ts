@@ -6,7 +6,15 @@ interface Graph {
   readonly modules: readonly { readonly specifier: string }[];
 }
 
-for (const entryPoint of ["mod/client/mod.ts", "mod/client/react/mod.ts", "mod/functions/api/mod.ts"]) {
+const ENTRY_POINTS = [
+  "mod/client/mod.ts",
+  "mod/client/react/mod.ts",
+  "mod/client/account_features/mod.ts",
+  "mod/client/react/accounts/mod.ts",
+  "mod/functions/api/mod.ts",
+];
+
+for (const entryPoint of ENTRY_POINTS) {
   Deno.test(`${entryPoint} imports no node: modules, types included`, async () => {
     const { stdout, success } = await new Deno.Command(Deno.execPath(), {
       args: ["info", "--json", entryPoint],

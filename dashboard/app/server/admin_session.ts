@@ -2,6 +2,7 @@
  * The administrator's session in this browser. Tokens are kept in local storage, never in an address, and are refreshed by
  * one tab at a time.
  */
+import { challengeOf, type FactorProof, type SignInChallenge } from "syncline/accounts";
 import { functionPath, type FunctionReference } from "../../../mod/protocol/function_reference.ts";
 
 interface Tokens {
@@ -21,11 +22,13 @@ export class RequestError extends Error {
   override readonly name = "RequestError";
   readonly code: string;
   readonly status: number;
+  readonly data: unknown;
 
-  constructor(message: string, { code, status }: { readonly code: string; readonly status: number }) {
+  constructor(message: string, { code, status, data }: Pick<RequestError, "code" | "status" | "data">) {
     super(message);
     this.code = code;
     this.status = status;
+    this.data = data;
   }
 }
 
@@ -65,8 +68,23 @@ export const adminSession = {
     return () => listeners.delete(listener);
   },
 
-  async signIn(credentials: { readonly email: string; readonly password: string }): Promise<void> {
-    store(tokensOf(await post("/api/auth/admin/signin", credentials)));
+  /** Resolves to a challenge if the administrator has a second factor; otherwise signs in. */
+  async signIn(
+    credentials: { readonly email: string; readonly password: string },
+  ): Promise<SignInChallenge | null> {
+    try {
+      store(tokensOf(await post("/api/auth/admin/signin", credentials)));
+      return null;
+    } catch (error) {
+      const challenge = challengeOf(error);
+      if (challenge === null) throw error;
+      return challenge;
+    }
+  },
+
+  /** Signs in with a second factor. */
+  async finishSignIn({ challenge }: SignInChallenge, proof: FactorProof): Promise<void> {
+    store(tokensOf(await post("/api/auth/mfa/verify", { challenge, ...proof })));
   },
 
   /** Creates the first administrator with the token of the setup link printed by the server. */
@@ -151,11 +169,12 @@ async function post(path: string, body: unknown): Promise<unknown> {
 async function errorOf(response: Response): Promise<RequestError> {
   const answer = await response.json().catch(() => null) as {
     errorMessage?: string;
-    errorData?: { code?: string } | null;
+    errorData?: { code?: string; data?: unknown } | null;
   } | null;
   return new RequestError(answer?.errorMessage ?? `The server responded with status ${response.status}`, {
     code: answer?.errorData?.code ?? "unknown",
     status: response.status,
+    data: answer?.errorData?.data ?? null,
   });
 }
 

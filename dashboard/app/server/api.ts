@@ -1,5 +1,6 @@
 /** Typed references to the administrators' system functions. */
 import { type FunctionKind, type FunctionReference, functionReference } from "syncline/client";
+import type { FactorProof, NewTotp } from "syncline/accounts";
 import type { administratorFunctions, userFunctions } from "../../../mod/auth/isolate_functions/mod.ts";
 import type * as audit from "../../../mod/ops/admin/isolate_functions/audit.ts";
 import type * as data from "../../../mod/ops/admin/isolate_functions/data.ts";
@@ -66,14 +67,24 @@ export const api = {
   administrators: {
     ...references<
       typeof administratorFunctions,
-      "list" | "me" | "sessions" | "endSession" | "endSessions" | "remove"
+      "list" | "me" | "sessions" | "endSession" | "endSessions" | "remove" | "removeFactors"
     >(
       "_admin/administrators",
-      ["list", "me", "sessions", "endSession", "endSessions", "remove"],
+      ["list", "me", "sessions", "endSession", "endSessions", "remove", "removeFactors"],
     ),
     create: action<{ email: string; password: string }, null>("_admin/administrators:create"),
     changePassword: action<{ currentPassword: string; newPassword: string }, null>(
       "_admin/administrators:changePassword",
+    ),
+    startTotp: action<{ password: string }, NewTotp>("_admin/administrators:startTotp"),
+    confirmTotp: action<
+      { enrolmentId: string; code: string },
+      { recoveryCodes: readonly string[] }
+    >("_admin/administrators:confirmTotp"),
+    proveFactor: action<FactorProof, null>("_admin/administrators:proveFactor"),
+    removeTotp: action<Record<never, never>, null>("_admin/administrators:removeTotp"),
+    renewRecoveryCodes: action<Record<never, never>, { recoveryCodes: readonly string[] }>(
+      "_admin/administrators:renewRecoveryCodes",
     ),
   },
   audit: references<typeof audit, "list">("_admin/audit", ["list"]),
@@ -162,9 +173,12 @@ export const api = {
     ),
   },
   users: {
-    ...references<typeof userFunctions, "list" | "get" | "edit" | "endSession" | "endSessions">(
+    ...references<
+      typeof userFunctions,
+      "list" | "get" | "edit" | "endSession" | "endSessions" | "removeFactors"
+    >(
       "_admin/users",
-      ["list", "get", "edit", "endSession", "endSessions"],
+      ["list", "get", "edit", "endSession", "endSessions", "removeFactors"],
     ),
     create: action<
       { email: string; password?: string; name?: string; emailVerified?: boolean },

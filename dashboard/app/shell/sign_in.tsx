@@ -1,6 +1,7 @@
 /** Sign-in page, and the setup of the first administrator with the link printed by the server. */
 import { type FormEvent, useEffect, useState } from "react";
-import { adminSession } from "../server/admin_session.ts";
+import { proofOf, type SignInChallenge } from "syncline/accounts";
+import { adminSession, RequestError } from "../server/admin_session.ts";
 import { Button, TextField } from "../ui/controls.tsx";
 
 export function SignIn({ setupToken, ended }: {
@@ -13,6 +14,7 @@ export function SignIn({ setupToken, ended }: {
   const [known, setKnown] = useState(false);
   const [error, setError] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
+  const [challenge, setChallenge] = useState<SignInChallenge | null>(null);
   useEffect(() => {
     adminSession.needsSetup().then((needed) => {
       setNeedsSetup(needed);
@@ -28,12 +30,39 @@ export function SignIn({ setupToken, ended }: {
     setBusy(true);
     setError(null);
     try {
-      if (setup) await adminSession.setUp({ token: setupToken, ...credentials });
-      else await adminSession.signIn(credentials);
+      if (challenge !== null) await adminSession.finishSignIn(challenge, proofOf(String(form.get("code"))));
+      else if (setup) await adminSession.setUp({ token: setupToken, ...credentials });
+      else {
+        setChallenge(await adminSession.signIn(credentials));
+        setBusy(false);
+      }
     } catch (failure) {
+      if (failure instanceof RequestError && failure.code === "invalid_challenge") setChallenge(null);
       setError(failure instanceof Error ? failure.message : String(failure));
       setBusy(false);
     }
+  }
+
+  if (challenge !== null) {
+    return (
+      <main className="sign-in">
+        <form className="sign-in-form" key="code" onSubmit={(event) => void submit(event)}>
+          <img src="./icon.svg" alt="" width="36" height="36" />
+          <h1>Enter your code</h1>
+          <TextField
+            label="Code"
+            name="code"
+            autoComplete="one-time-code"
+            required
+            autoFocus
+            hint="From your authenticator app, or one of your recovery codes."
+          />
+          {error !== null && <p className="field-error" role="alert">{error}</p>}
+          <Button type="submit" tone="accent" disabled={busy}>Continue</Button>
+          <Button tone="plain" onClick={() => setChallenge(null)}>Back</Button>
+        </form>
+      </main>
+    );
   }
 
   return (

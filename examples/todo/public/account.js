@@ -1,5 +1,6 @@
 /** The signed-in user, with picture and sign-in methods. */
 import { ownAccount, ownIdentities } from "syncline/client";
+import { showFactors } from "./second_factor.js";
 
 export const providerName = (provider) => `${provider[0].toUpperCase()}${provider.slice(1)}`;
 
@@ -35,7 +36,10 @@ export function showAccount({ opener, dialog }, { client, providers, attempt }) 
     dialog.querySelector(".muted").hidden = identities.length > 0;
   }, () => {});
 
+  const endFactors = showFactors(client, dialog.querySelector(".factors"));
+
   return () => {
+    endFactors();
     endAccount();
     endIdentities();
     dialog.close();

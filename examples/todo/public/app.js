@@ -3,6 +3,7 @@ import { SynclineClient } from "syncline/client";
 import { button, providerName, showAccount } from "./account.js";
 import { ItemList } from "./item_list.js";
 import { Pages } from "./pages.js";
+import { secondStep } from "./second_factor.js";
 import { invitation, shareList } from "./sharing.js";
 import { uploadFile } from "./upload_file.js";
 import { openFile } from "./viewer.js";
@@ -13,6 +14,7 @@ const byId = (id) => document.getElementById(id);
 // Signing in. `client.auth` keeps the tokens; the page only shows who is there.
 
 const signIn = byId("sign-in");
+const askForFactor = secondStep(client, { firstStep: signIn, form: byId("second-step") });
 let creating = false;
 
 function setCreating(wanted) {
@@ -38,7 +40,7 @@ signIn.addEventListener("submit", async (event) => {
       showText("sign-in-problem", "Almost there: follow the link in the mail we sent you, then sign in.");
     }
   } catch (error) {
-    showText("sign-in-problem", error.message);
+    if (!askForFactor(error)) showText("sign-in-problem", error.message);
   } finally {
     signIn.inert = false;
   }
@@ -48,8 +50,11 @@ signIn.addEventListener("submit", async (event) => {
 // reject is shown in every tab.
 
 let providers = [];
-client.auth.onRefusal(({ message }) => {
-  showText(document.body.dataset.view === "app" ? "problem" : "sign-in-problem", message);
+client.auth.onRefusal((error) => {
+  const { message } = error;
+  if (!askForFactor(error)) {
+    showText(document.body.dataset.view === "app" ? "problem" : "sign-in-problem", message);
+  }
 });
 client.auth.completeRedirect().then(({ type, token }) => {
   // The link was not asked for in this browser: it may be someone else's.
@@ -57,7 +62,11 @@ client.auth.completeRedirect().then(({ type, token }) => {
     return client.auth.signInWithMagic({ token });
   }
 }).catch((error) => {
-  if (error.name !== "AccountError") showText("sign-in-problem", error.message);
+  // What the server wrote in the address was reported to `onRefusal`.
+  const reported = error.name === "AccountError" && error.status === 0;
+  if (!reported && !askForFactor(error)) {
+    showText("sign-in-problem", error.message);
+  }
 });
 client.auth.signInWays().then(({ oauth }) => {
   providers = oauth;
@@ -73,7 +82,9 @@ async function signInWith(provider) {
     await client.auth.signInWithPopup(provider);
   } catch (error) {
     if (error.code === "popup_blocked") client.auth.signInWithOAuth(provider);
-    else if (error.code !== "popup_closed") showText("sign-in-problem", error.message);
+    else if (error.code !== "popup_closed" && !askForFactor(error)) {
+      showText("sign-in-problem", error.message);
+    }
   }
 }
 

@@ -55,7 +55,7 @@ export class AdminAccounts {
     });
     if (session === null) throw new ServiceError("setup_done");
     this.#setupTokenHash = null;
-    return await sessions.issue(session, { refreshToken: prepared.refreshToken, at: prepared.row.now });
+    return await sessions.complete(session, prepared);
   }
 
   /** Creates an administrator. Throws `email_in_use` and validation errors. */
@@ -78,6 +78,13 @@ export class AdminAccounts {
       email,
       passwordHash: await passwords.hash(password),
     });
+  }
+
+  /** Removes the second factors of the accounts with an address. Resolves to whether one exists. */
+  async removeFactors(email: string): Promise<boolean> {
+    const normalized = normalizedEmail(email);
+    if (normalized === null) throw new ServiceError("invalid_email");
+    return await this.#parts.calls.mutate(system.removeFactors, { email: normalized });
   }
 
   list(): Promise<AdminSummary[]> {
@@ -120,13 +127,13 @@ export class Impersonation {
     { userId, adminId, adminSession, lifetimeMs, userAgent }: ImpersonationRequest,
   ): Promise<Tokens | null> {
     const { calls, sessions } = this.#parts;
-    const { row, refreshToken } = sessions.prepare({ lifetimeMs, userAgent });
+    const prepared = sessions.prepare({ lifetimeMs, userAgent });
     const session = await calls.mutate(system.impersonate, {
       userId,
       adminId,
       adminSession,
-      session: row,
+      session: prepared.row,
     });
-    return session === null ? null : await sessions.issue(session, { refreshToken, at: row.now });
+    return session === null ? null : await sessions.complete(session, prepared);
   }
 }

@@ -90,6 +90,7 @@ const adminCommandSchema = z.discriminatedUnion("command", [
   z.object({ command: z.literal("reset-password"), email, password }),
   z.object({ command: z.literal("list") }),
   z.object({ command: z.literal("revoke-sessions"), email }),
+  z.object({ command: z.literal("remove-factors"), email }),
   /** A call of an administrator function. */
   z.object({
     command: z.literal("call"),
@@ -100,11 +101,12 @@ const adminCommandSchema = z.discriminatedUnion("command", [
 
 export type AdminCommand = z.infer<typeof adminCommandSchema>;
 
-/** The response. `ended` is the number of ended sessions, `null` if the account does not exist. */
+/** The response. `ended` is the number of ended sessions, `null` if the account does not exist; `known` whether it exists. */
 export type AdminAnswer =
   | { readonly kind: "created" }
   | { readonly kind: "list"; readonly admins: readonly AdminSummary[] }
   | { readonly kind: "ended"; readonly ended: number | null }
+  | { readonly kind: "factors"; readonly known: boolean }
   | { readonly kind: "result"; readonly value: unknown }
   | { readonly kind: "refused"; readonly message: string };
 
@@ -121,6 +123,8 @@ export async function runAdminCommand(admins: AdminAccounts, command: AdminComma
         return { kind: "list", admins: await admins.list() };
       case "revoke-sessions":
         return { kind: "ended", ended: await admins.revokeSessions(command.email) };
+      case "remove-factors":
+        return { kind: "factors", known: await admins.removeFactors(command.email) };
       case "call":
         return { kind: "refused", message: "This command needs a running server" };
       default:

@@ -2,7 +2,8 @@
 import type { Id } from "../../functions/api/service.ts";
 import { externalLimits } from "../limits.ts";
 import type { AuthDoc, AuthMutationCtx, AuthQueryCtx } from "../tables.ts";
-import { endSessionsOf } from "./session_rows.ts";
+import { endSessionsOf, type Owner, sessionsOf } from "./session_rows.ts";
+import { dropChallenges, dropEnrolments, replaceRecoveryCodes, totpOf } from "./factors/factor_rows.ts";
 
 export function userByEmail(ctx: AuthQueryCtx, email: string): Promise<AuthDoc<"_users"> | null> {
   return ctx.db.query("_users").withIndex("by_email", (q) => q.eq("email", email)).unique();
@@ -35,7 +36,25 @@ export async function removeUser(ctx: AuthMutationCtx, user: AuthDoc<"_users">):
   await setPasswordHash(ctx, user._id, null);
   await dropIdentities(ctx, user._id);
   await dropChanges(ctx, user._id);
+  await dropFactors(ctx, { user: user._id });
   await ctx.db.delete(user._id);
+}
+
+/**
+ * Deletes the second factors of an account. Sign-ins that wait for one end, because nothing could finish them, and proofs in
+ * its sessions no longer count. Returns whether there was a factor.
+ */
+export async function dropFactors(ctx: AuthMutationCtx, account: Owner): Promise<boolean> {
+  const owner = "user" in account ? account.user : account.admin;
+  const totp = await totpOf(ctx, owner);
+  if (totp !== null) await ctx.db.delete(totp._id);
+  await dropEnrolments(ctx, owner);
+  await replaceRecoveryCodes(ctx, owner, []);
+  await dropChallenges(ctx, owner);
+  for (const { _id, factorAt } of await sessionsOf(ctx, account)) {
+    if (factorAt !== undefined) await ctx.db.patch(_id, { factorAt: undefined });
+  }
+  return totp !== null;
 }
 
 /** Deletes the user's pending changes of address. */
@@ -59,6 +78,7 @@ export async function takeOver(ctx: AuthMutationCtx, user: AuthDoc<"_users">): P
   await setPasswordHash(ctx, user._id, null);
   await dropIdentities(ctx, user._id);
   await dropChanges(ctx, user._id);
+  await dropFactors(ctx, { user: user._id });
   await ctx.db.patch(user._id, { emailVerified: true });
 }
 

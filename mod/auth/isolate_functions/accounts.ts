@@ -3,8 +3,9 @@ import { z } from "zod";
 import { type Id, id } from "../../functions/api/service.ts";
 import { internalMutation, internalQuery } from "../tables.ts";
 import { adminByEmail, passwordHashOf, removeUser, setPasswordHash, userByEmail } from "./account_rows.ts";
-import { insertUser, signIn as signInUser, userCreated } from "./hooks.ts";
-import { newSessionSchema, type OpenedSession, openSession } from "./session_rows.ts";
+import { signIn as signInUser, signInAdmin } from "./factors/challenges.ts";
+import { insertUser, userCreated } from "./hooks.ts";
+import { newSessionSchema, type SignInResult } from "./session_rows.ts";
 
 const ownerKind = z.enum(["user", "admin"]);
 
@@ -39,7 +40,7 @@ export const emailTaken = internalQuery({
   handler: async (ctx, { email }) => await userByEmail(ctx, email) !== null,
 });
 
-/** Opens a session after main has checked the password; `null` if the password was changed in the meantime. */
+/** Signs in after main has checked the password; `null` if the password was changed in the meantime. */
 export const signIn = internalMutation({
   args: {
     kind: ownerKind,
@@ -49,7 +50,7 @@ export const signIn = internalMutation({
     newHash: z.string().nullable(),
     session: newSessionSchema,
   },
-  handler: async (ctx, { kind, owner, checkedHash, newHash, session }): Promise<OpenedSession | null> => {
+  handler: async (ctx, { kind, owner, checkedHash, newHash, session }): Promise<SignInResult | null> => {
     const user = kind === "user" ? ctx.db.normalizeId("_users", owner) : null;
     const admin = kind === "admin" ? ctx.db.normalizeId("_admins", owner) : null;
     if (await passwordHashOf(ctx, owner) !== checkedHash) return null;
@@ -58,7 +59,7 @@ export const signIn = internalMutation({
       return await signInUser(ctx, { user, by: "password" }, session);
     }
     if (admin !== null && await ctx.db.get(admin) !== null) {
-      return await openSession(ctx, { admin }, { session });
+      return await signInAdmin(ctx, admin, session);
     }
     return null;
   },
@@ -75,7 +76,7 @@ export const signUp = internalMutation({
   handler: async (
     ctx,
     { email, name, passwordHash, session },
-  ): Promise<{ userId: Id<"_users">; session: OpenedSession | null } | null> => {
+  ): Promise<{ userId: Id<"_users">; session: SignInResult | null } | null> => {
     if (await userByEmail(ctx, email) !== null) return null;
     const userId = await insertUser(ctx, {
       email,

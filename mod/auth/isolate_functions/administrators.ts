@@ -4,7 +4,8 @@ import { UserError } from "../../errors.ts";
 import type { Id } from "../../functions/api/service.ts";
 import { authLimits } from "../limits.ts";
 import { adminMutation, adminQuery, type AuthDoc, type AuthQueryCtx, internalMutation } from "../tables.ts";
-import { passwordHashOf, setPasswordHash } from "./account_rows.ts";
+import { dropFactors, passwordHashOf, setPasswordHash } from "./account_rows.ts";
+import { hasFactor } from "./factors/factor_rows.ts";
 import {
   endSession,
   endSessionsOf,
@@ -18,6 +19,8 @@ export interface AdministratorSummary {
   readonly email: string;
   readonly createdAt: number;
   readonly sessions: number;
+  /** Whether sign-ins need a second factor. */
+  readonly secondFactor: boolean;
   /** Whether it is the caller. */
   readonly you: boolean;
 }
@@ -81,6 +84,19 @@ export const endSessions = adminMutation({
   },
 });
 
+/** Removes the second factors of an administrator who has lost the device; the caller's own are removed with a proof. */
+export const removeFactors = adminMutation({
+  args: { adminId: z.string() },
+  handler: async (ctx, { adminId }): Promise<null> => {
+    const { _id: admin } = await existing(ctx, adminId);
+    if (admin === ctx.auth.adminId()) {
+      throw new UserError("own_factors", "Remove your own second factor with a code of it");
+    }
+    await dropFactors(ctx, { admin });
+    return null;
+  },
+});
+
 /** Deletes an administrator and their sessions; the caller is allowed, the last administrator is not (`last_administrator`). */
 export const remove = adminMutation({
   args: { adminId: z.string() },
@@ -91,6 +107,7 @@ export const remove = adminMutation({
     }
     await endSessionsOf(ctx, { admin: admin._id });
     await setPasswordHash(ctx, admin._id, null);
+    await dropFactors(ctx, { admin: admin._id });
     await ctx.db.delete(admin._id);
     return null;
   },
@@ -128,6 +145,7 @@ async function summary(ctx: AuthQueryCtx, admin: AuthDoc<"_admins">): Promise<Ad
     email: admin.email,
     createdAt: admin._creationTime,
     sessions: (await sessionsOf(ctx, { admin: admin._id })).length,
+    secondFactor: await hasFactor(ctx, admin._id),
     you: admin._id === ctx.auth.adminId(),
   };
 }

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { Id } from "../../functions/api/service.ts";
 import { type AuthQueryCtx, internalMutation, internalQuery } from "../tables.ts";
-import { adminByEmail, setPasswordHash, userByEmail } from "./account_rows.ts";
+import { adminByEmail, dropFactors, setPasswordHash, userByEmail } from "./account_rows.ts";
 import {
   endSessionsOf,
   newSessionSchema,
@@ -78,6 +78,18 @@ export const revokeSessions = internalMutation({
     if (admin === null && user === null) return null;
     return (admin === null ? 0 : await endSessionsOf(ctx, { admin: admin._id })) +
       (user === null ? 0 : await endSessionsOf(ctx, { user: user._id }));
+  },
+});
+
+/** Removes the second factors of the administrator and the user with this address. Returns whether one of them exists. */
+export const removeFactors = internalMutation({
+  args: { email: z.string() },
+  handler: async (ctx, { email }): Promise<boolean> => {
+    const admin = await adminByEmail(ctx, email);
+    const user = await userByEmail(ctx, email);
+    if (admin !== null) await dropFactors(ctx, { admin: admin._id });
+    if (user !== null) await dropFactors(ctx, { user: user._id });
+    return admin !== null || user !== null;
   },
 });
 

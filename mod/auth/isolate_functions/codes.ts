@@ -4,8 +4,9 @@ import { id } from "../../functions/api/service.ts";
 import { internalMutation } from "../tables.ts";
 import { dropChanges, setPasswordHash, takeOver, userByEmail } from "./account_rows.ts";
 import { newCodeSchema, proofSchema, storeCode, useCode } from "./code_rows.ts";
-import { insertUser, signIn, userCreated } from "./hooks.ts";
-import { endSessionsOf, newSessionSchema, type OpenedSession } from "./session_rows.ts";
+import { signIn } from "./factors/challenges.ts";
+import { insertUser, userCreated } from "./hooks.ts";
+import { endSessionsOf, newSessionSchema, type SignInResult } from "./session_rows.ts";
 
 /** Stores a code if the address may receive one. Returns whether to send the mail. */
 export const requestCode = internalMutation({
@@ -50,10 +51,10 @@ export const confirmEmail = internalMutation({
   },
 });
 
-/** Sets a new password, ends all other sessions and opens one; `null` if the proof is invalid. */
+/** Sets a new password, ends all other sessions and signs in; `null` if the proof is invalid. */
 export const resetPassword = internalMutation({
   args: { proof: proofSchema, passwordHash: z.string(), session: newSessionSchema },
-  handler: async (ctx, { proof, passwordHash, session }): Promise<OpenedSession | null> => {
+  handler: async (ctx, { proof, passwordHash, session }): Promise<SignInResult | null> => {
     const code = await useCode(ctx, proof, { kind: "reset", now: session.now });
     const user = code === null ? null : await userByEmail(ctx, code.email);
     if (user === null) return null;
@@ -67,7 +68,7 @@ export const resetPassword = internalMutation({
 /** Signs in by mail and creates the user if necessary; `null` if the proof is invalid. */
 export const signInByMail = internalMutation({
   args: { proof: proofSchema, signups: z.boolean(), session: newSessionSchema },
-  handler: async (ctx, { proof, signups, session }): Promise<OpenedSession | null> => {
+  handler: async (ctx, { proof, signups, session }): Promise<SignInResult | null> => {
     const code = await useCode(ctx, proof, { kind: "magic", now: session.now });
     if (code === null) return null;
     const user = await userByEmail(ctx, code.email);

@@ -30,13 +30,14 @@ export function userCreated(ctx: AuthMutationCtx, event: UserEvent): Promise<voi
   return notify(ctx, "auth:onUserCreated", event);
 }
 
-/** Opens a session of an authenticated user. */
-export async function signIn(
+/** Opens a session of a user who needs no further factor. `factorAt` is when one was proved. */
+export async function completeSignIn(
   ctx: AuthMutationCtx,
   event: UserEvent,
   session: NewSession,
+  factor: { readonly factorAt?: number } = {},
 ): Promise<OpenedSession> {
-  const opened = await openSession(ctx, { user: event.user }, { session });
+  const opened = await openSession(ctx, { user: event.user }, { session, ...factor });
   await notify(ctx, "auth:onSignIn", event);
   return opened;
 }

@@ -6,12 +6,15 @@ import {
   createAdmin,
   listAdmins,
   needsSetup,
+  removeFactors,
   revokeSessions,
   setAdminPassword,
   setUpFirstAdmin,
 } from "./admins.ts";
 import * as administrators from "./administrators.ts";
 import { confirmEmail, requestChange, requestCode, resetPassword, signInByMail } from "./codes.ts";
+import { findChallenge, finishChallenge } from "./factors/challenges.ts";
+import * as factors from "./factors/own_factors.ts";
 import {
   account,
   listSessions,
@@ -33,7 +36,7 @@ import {
 } from "./identities/own_identities.ts";
 import { endSessionBy, findSession, impersonate, refreshSession, sweep } from "./sessions.ts";
 import { addressOf, createUser, deleteUserStep, setUserPassword } from "./user_changes.ts";
-import { edit, endOneSession, endSessions, get, list } from "./users.ts";
+import { edit, endOneSession, endSessions, get, list, removeFactors as removeUserFactors } from "./users.ts";
 import { tables } from "../tables.ts";
 
 /** Called by the server only, at `_system/auth:<name>`. */
@@ -44,23 +47,33 @@ export const systemFunctions = {
   beginLink,
   storeIdentity,
   confirmEmail,
+  confirmEnrolment: factors.confirmEnrolment,
   createAdmin,
   createUser,
   deleteUser,
   deleteUserStep,
   emailTaken,
   endSessionBy,
+  enrolmentOwner: factors.enrolmentOwner,
+  findChallenge,
   findCredential,
+  findEnrolment: factors.findEnrolment,
   findSession,
   findSubject,
+  finishChallenge,
   impersonate,
   linkIdentity,
   listAdmins,
   needsSetup,
   ownAdminCredential: administrators.ownAdminCredential,
   ownCredential,
+  ownTotp: factors.ownTotp,
   prepareLink,
+  proveFactor: factors.proveFactor,
   refreshSession,
+  removeFactors,
+  removeTotp: factors.removeTotp,
+  renewRecoveryCodes: factors.renewRecoveryCodes,
   requestChange,
   requestCode,
   resetPassword,
@@ -74,6 +87,7 @@ export const systemFunctions = {
   signInByMail,
   signInWithProvider,
   signUp,
+  storeEnrolment: factors.storeEnrolment,
   sweep,
   takeFlow,
   unlinkIdentity,
@@ -82,6 +96,7 @@ export const systemFunctions = {
 /** Called by clients about their own account, at `_auth:<name>`. */
 export const ownAccountFunctions = {
   account,
+  listFactors: factors.listFactors,
   listIdentities,
   listSessions,
   setName,
@@ -90,7 +105,14 @@ export const ownAccountFunctions = {
 };
 
 /** Called by administrators, at `_admin/users:<name>`. */
-export const userFunctions = { edit, endSession: endOneSession, endSessions, get, list };
+export const userFunctions = {
+  edit,
+  endSession: endOneSession,
+  endSessions,
+  get,
+  list,
+  removeFactors: removeUserFactors,
+};
 
 /** Called by administrators, at `_admin/administrators:<name>`. */
 export const administratorFunctions = {
@@ -99,8 +121,12 @@ export const administratorFunctions = {
   list: administrators.list,
   me: administrators.me,
   remove: administrators.remove,
+  removeFactors: administrators.removeFactors,
   sessions: administrators.sessions,
 };
+
+/** Called by `ctx.auth` in functions of the app, at `_ctx/auth:<name>`. */
+const ctxFunctions = { requireFactor: factors.requireFactor };
 
 /** Tables and functions of accounts for the isolates. */
 export const authModules: readonly SystemModule[] = [
@@ -108,6 +134,7 @@ export const authModules: readonly SystemModule[] = [
   { path: "_admin/users", tables: {}, functions: userFunctions },
   { path: "_admin/administrators", tables: {}, functions: administratorFunctions },
   { path: "_auth", tables: {}, functions: ownAccountFunctions },
+  { path: "_ctx/auth", tables: {}, functions: ctxFunctions },
 ];
 
 // For apps under test, whose users do not sign up.

@@ -124,7 +124,7 @@ export const setOwnPassword = internalMutation({
   },
 });
 
-function caller(ctx: AuthQueryCtx): Owner {
+export function caller(ctx: AuthQueryCtx): Owner {
   const user = ctx.auth.userId();
   const admin = ctx.auth.adminId();
   if (user !== null) return { user };

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { authLimits } from "../limits.ts";
 import type { Id } from "../../functions/api/service.ts";
 import type { AuthDoc, AuthMutationCtx, AuthQueryCtx } from "../tables.ts";
+import { dropChallenges } from "./factors/factor_rows.ts";
 
 export type Owner = { readonly user: Id<"_users"> } | { readonly admin: Id<"_admins"> };
 
@@ -10,6 +11,8 @@ export type Owner = { readonly user: Id<"_users"> } | { readonly admin: Id<"_adm
 export const newSessionSchema = z.object({
   family: z.string(),
   tokenHash: z.string(),
+  /** Hash of the challenge, which is used instead if a second factor is needed. */
+  challengeHash: z.string(),
   /** Start of the session, by main's clock. */
   now: z.number(),
   expiresAt: z.number(),
@@ -27,8 +30,13 @@ export interface OpenedSession {
   readonly expiresAt: number;
 }
 
+/** A session, or the end of a challenge for a second factor. */
+export type SignInResult = OpenedSession | { readonly challengeExpiresAt: number };
+
 interface OpenSessionOptions {
   readonly session: NewSession;
+  /** When the second factor was proved. */
+  readonly factorAt?: number;
   /** Set if an administrator impersonates the user: the expiry of such a session is fixed. */
   readonly impersonatedBy?: { readonly admin: Id<"_admins">; readonly session: Id<"_sessions"> };
 }
@@ -37,7 +45,7 @@ interface OpenSessionOptions {
 export async function openSession(
   ctx: AuthMutationCtx,
   owner: Owner,
-  { session, impersonatedBy }: OpenSessionOptions,
+  { session, factorAt, impersonatedBy }: OpenSessionOptions,
 ): Promise<OpenedSession> {
   const { family, tokenHash, now, expiresAt, userAgent, address } = session;
   const existing = await sessionsOf(ctx, owner);
@@ -52,6 +60,7 @@ export async function openSession(
       impersonatedBy: impersonatedBy.admin,
       impersonatorSession: impersonatedBy.session,
     }),
+    ...(factorAt !== undefined && { factorAt }),
     ...(userAgent !== undefined && { userAgent }),
     ...("admin" in owner && address !== undefined && { address }),
   });
@@ -72,7 +81,10 @@ export async function endSession(ctx: AuthMutationCtx, sessionId: Id<"_sessions"
   if (await ctx.db.get(sessionId) !== null) await ctx.db.delete(sessionId);
 }
 
-/** Ends the sessions of an account, all or all but one. Returns their number. */
+/**
+ * Ends the sessions of an account, all or all but one, and its sign-ins that wait for a second factor. Returns the number of
+ * sessions.
+ */
 export async function endSessionsOf(
   ctx: AuthMutationCtx,
   owner: Owner,
@@ -80,6 +92,7 @@ export async function endSessionsOf(
 ): Promise<number> {
   const ending = (await sessionsOf(ctx, owner)).filter((session) => session._id !== except);
   for (const session of ending) await endSession(ctx, session._id);
+  await dropChallenges(ctx, "user" in owner ? owner.user : owner.admin);
   return ending.length;
 }
 

@@ -4,6 +4,7 @@ import type { Id } from "../../functions/api/service.ts";
 import { authLimits } from "../limits.ts";
 import { type AuthDoc, type AuthMutationCtx, internalMutation, internalQuery } from "../tables.ts";
 import { endSession, newSessionSchema, type OpenedSession, openSession, ownerOf } from "./session_rows.ts";
+import { dropExpiredChallenges } from "./factors/factor_rows.ts";
 import { dropExpiredFlows } from "./identities/flows.ts";
 
 /** Returns a session whose row and account exist, expired or not; otherwise `null`. */
@@ -163,6 +164,8 @@ export const sweep = internalMutation({
       .withIndex("by_expiry", (q) => q.lte("expiresAt", longAgo)).take(rows);
     for (const token of tokens) await ctx.db.delete(token._id);
     const moreFlows = await dropExpiredFlows(ctx, { now, rows });
-    return moreFlows || [codes, sessions, tokens].some((deleted) => deleted.length === rows);
+    const moreChallenges = await dropExpiredChallenges(ctx, { now, rows });
+    return moreFlows || moreChallenges ||
+      [codes, sessions, tokens].some((deleted) => deleted.length === rows);
   },
 });

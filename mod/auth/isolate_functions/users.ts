@@ -11,7 +11,8 @@ import {
   type AuthMutationCtx,
   type AuthQueryCtx,
 } from "../tables.ts";
-import { dropChanges, passwordHashOf, userByEmail } from "./account_rows.ts";
+import { dropChanges, dropFactors, passwordHashOf, userByEmail } from "./account_rows.ts";
+import { hasFactor } from "./factors/factor_rows.ts";
 import { profileSchema, setProfile } from "./user_changes.ts";
 import {
   endSession,
@@ -58,15 +59,22 @@ export const list = adminQuery({
   },
 });
 
+interface UserDetails extends UserSummary {
+  readonly list: readonly SessionSummary[];
+  /** Whether sign-ins need a second factor. */
+  readonly secondFactor: boolean;
+}
+
 /** Returns a user with their sessions; `null` if the user does not exist. */
 export const get = adminQuery({
   args: { userId: z.string() },
-  handler: async (ctx, { userId }): Promise<UserSummary & { list: SessionSummary[] } | null> => {
+  handler: async (ctx, { userId }): Promise<UserDetails | null> => {
     const id = ctx.db.normalizeId("_users", userId);
     const user = id === null ? null : await ctx.db.get(id);
     if (user === null) return null;
     const sessions = (await sessionsOf(ctx, { user: user._id })).reverse().map(sessionSummary);
-    return { ...await summary(ctx, user), list: sessions };
+    const secondFactor = await hasFactor(ctx, user._id);
+    return { ...await summary(ctx, user), list: sessions, secondFactor };
   },
 });
 
@@ -109,6 +117,15 @@ export const endSessions = adminMutation({
   args: { userId: z.string() },
   handler: async (ctx, { userId }): Promise<number> =>
     await endSessionsOf(ctx, { user: (await existing(ctx, userId))._id }),
+});
+
+/** Removes the second factors of a user who has lost the device. */
+export const removeFactors = adminMutation({
+  args: { userId: z.string() },
+  handler: async (ctx, { userId }): Promise<null> => {
+    await dropFactors(ctx, { user: (await existing(ctx, userId))._id });
+    return null;
+  },
 });
 
 async function found(ctx: AuthQueryCtx, text: string): Promise<AuthDoc<"_users">[]> {

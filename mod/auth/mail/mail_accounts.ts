@@ -4,7 +4,7 @@ import type { AccountParts } from "../accounts.ts";
 import { codeHash, type CodeKind, linkTokenHash } from "../tokens/codes.ts";
 import { normalizedEmail } from "../email_address.ts";
 import type { NewCode, Proof } from "../isolate_functions/code_rows.ts";
-import type { OpenedSession } from "../isolate_functions/session_rows.ts";
+import type { SignInResult } from "../isolate_functions/session_rows.ts";
 import { checkedPassword } from "../passwords.ts";
 import type { Requester } from "../attempt_limits.ts";
 import type { PreparedSession, Tokens } from "../tokens/session_tokens.ts";
@@ -51,7 +51,7 @@ export class MailAccounts {
     });
   }
 
-  /** Sets a new password and ends all other sessions. Throws `invalid_code`, `weak_password`, `invalid_password`. */
+  /** Sets a new password, ends all other sessions and signs in. Throws `invalid_code`, `weak_password`, `invalid_password`. */
   async confirmReset(
     { given, password }: { readonly given: ProofInput; readonly password: string },
     requester: Requester,
@@ -114,9 +114,7 @@ export class MailAccounts {
     return result;
   }
 
-  async #tokens(session: OpenedSession | null, prepared: PreparedSession): Promise<Tokens | null> {
-    if (session === null) return null;
-    const { refreshToken, row } = prepared;
-    return await this.#parts.sessions.issue(session, { refreshToken, at: row.now });
+  async #tokens(result: SignInResult | null, prepared: PreparedSession): Promise<Tokens | null> {
+    return result === null ? null : await this.#parts.sessions.complete(result, prepared);
   }
 }

@@ -181,10 +181,7 @@ export class SignIns {
       session: prepared.row,
     });
     if (!signedIn.ok) throw new ServiceError(signedIn.error);
-    const tokens = await sessions.issue(signedIn.session, {
-      refreshToken: prepared.refreshToken,
-      at: prepared.row.now,
-    });
+    const tokens = await sessions.complete(signedIn.session, prepared);
     return {
       svc_access_token: tokens.accessToken,
       svc_refresh_token: tokens.refreshToken,
@@ -196,7 +193,9 @@ export class SignIns {
   /** The error passed to the app. Details from the provider are only logged. */
   #failure(error: unknown, provider: string): Result {
     if (error instanceof ServiceError || error instanceof UserError) {
-      return { svc_error: error.code, svc_error_description: error.message };
+      const failure = { svc_error: error.code, svc_error_description: error.message };
+      if (error instanceof UserError || error.data === null) return failure;
+      return { ...failure, svc_error_data: JSON.stringify(error.data) };
     }
     const { log } = this.#options;
     if (error instanceof ProviderError) {

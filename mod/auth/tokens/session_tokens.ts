@@ -1,7 +1,9 @@
 /** The tokens returned at sign-in and refresh, and what is stored of them (AE5, RT1). */
+import { randomBytes } from "node:crypto";
+import { ServiceError } from "../../errors.ts";
 import { authLimits } from "../limits.ts";
 import type { AccessTokens } from "./access_token.ts";
-import type { NewSession, OpenedSession } from "../isolate_functions/session_rows.ts";
+import type { NewSession, OpenedSession, SignInResult } from "../isolate_functions/session_rows.ts";
 import type { RefreshTokens } from "./refresh_token.ts";
 import type { TokenHasher } from "./token_hash.ts";
 
@@ -15,10 +17,19 @@ export interface Tokens {
   readonly adminId?: string;
 }
 
-/** A new session: the values for its transaction, and the token for the client. */
+/** A new session: the values for its transaction, and the tokens for the client. */
 export interface PreparedSession {
   readonly row: NewSession;
   readonly refreshToken: string;
+  /** Returned instead if a second factor is needed. */
+  readonly challenge: string;
+}
+
+/** The `data` of `mfa_required`. */
+export interface SignInChallenge {
+  readonly challenge: string;
+  /** Remaining time in seconds. */
+  readonly expiresIn: number;
 }
 
 export interface SessionTokensOptions {
@@ -50,17 +61,31 @@ export class SessionTokens {
   ): PreparedSession {
     const { refreshTokens, hasher, now } = this.#options;
     const { token, family } = refreshTokens.first();
+    const challenge = randomBytes(32).toString("base64url");
     const at = now();
     const row = {
       family,
       tokenHash: hasher.hash("refresh", token),
+      challengeHash: hasher.hash("challenge", challenge),
       now: at,
       // Rounded to a second, like `exp`, so that no session outlives its last possible token.
       expiresAt: Math.floor((at + lifetimeMs) / 1000) * 1000,
       ...(userAgent !== null && { userAgent: userAgent.slice(0, authLimits.userAgentCharsMax) }),
       ...(client !== undefined && { address: client.slice(0, authLimits.addressCharsMax) }),
     };
-    return { row, refreshToken: token };
+    return { row, refreshToken: token, challenge };
+  }
+
+  /** Returns the response of a sign-in. Throws `mfa_required` with a challenge if the account has a second factor. */
+  async complete(
+    result: SignInResult,
+    { row, refreshToken, challenge }: PreparedSession,
+  ): Promise<Tokens> {
+    if ("sessionId" in result) return await this.issue(result, { refreshToken, at: row.now });
+    const expiresIn = Math.floor((result.challengeExpiresAt - row.now) / 1000);
+    throw new ServiceError("mfa_required", undefined, {
+      data: { challenge, expiresIn } satisfies SignInChallenge,
+    });
   }
 
   /** Returns the response for a session. `at` is when its refresh token was created. */

@@ -18,7 +18,9 @@ export type HashUse =
   | "flow"
   | "flow verifier"
   | "flow nonce"
-  | "brought";
+  | "brought"
+  | "challenge"
+  | "recovery";
 
 /** Hashes secrets with one key. Reuses one hasher, which is safe because hashing is synchronous. */
 export class TokenHasher {

@@ -16,22 +16,25 @@ export class AccountError extends Error {
   readonly status: number;
   /** Milliseconds after which to retry, if the server says so. */
   readonly retryAfterMs: number | null;
+  /** Details of the code, such as those that `syncline/accounts` reads; usually `null`. */
+  readonly data: unknown;
 
-  constructor(message: string, details: Pick<AccountError, "code" | "status" | "retryAfterMs">) {
+  constructor(message: string, details: Omit<AccountError, keyof Error>) {
     super(message);
     this.name = "AccountError";
     this.code = details.code;
     this.status = details.status;
     this.retryAfterMs = details.retryAfterMs;
+    this.data = details.data;
   }
 }
 
 /** A code and message received in the page's address, or from another tab or window. */
-export type Refusal = readonly [code: string, message: string];
+export type Refusal = readonly [code: string, message: string, data?: unknown];
 
 /** Converts a refusal to an error. */
-export function accountError([code, message]: Refusal): AccountError {
-  return new AccountError(message, { code, status: 0, retryAfterMs: null });
+export function accountError([code, message, data = null]: Refusal): AccountError {
+  return new AccountError(message, { code, status: 0, retryAfterMs: null, data });
 }
 
 /** Posts a body to an auth endpoint, or sends a GET request without one. Throws {@linkcode AccountError}. */
@@ -57,8 +60,12 @@ export function callAccounts(server: string | URL, fetchFunction: typeof fetch):
       code: answer?.errorData?.code ?? null,
       status: response.status,
       retryAfterMs: Number.isFinite(seconds) ? seconds * 1000 : null,
+      data: answer?.errorData?.data ?? null,
     });
   };
 }
 
-type Answer = { readonly errorMessage?: string; readonly errorData?: { readonly code: string } } | null;
+type Answer = {
+  readonly errorMessage?: string;
+  readonly errorData?: { readonly code: string; readonly data?: unknown };
+} | null;

@@ -164,7 +164,12 @@ export class Accounts {
   }
 
   async signIn(credentials: { email: string; password: string }): Promise<void> {
-    await this.#signedIn(await this.#call("signin", credentials));
+    await this.signInAt("signin", credentials);
+  }
+
+  /** Posts to a sign-in endpoint below `/api/auth` and stores the tokens of its response. For `syncline/accounts`. */
+  async signInAt(path: string, body: object): Promise<void> {
+    await this.#signedIn(await this.#call(path, body));
   }
 
   /** Mails a magic link and a code. If opened in this browser within an hour, the link signs in immediately. */
@@ -174,7 +179,7 @@ export class Accounts {
   }
 
   async signInWithMagic(proof: EmailProof): Promise<void> {
-    await this.#signedIn(await this.#call("magic/verify", proof));
+    await this.signInAt("magic/verify", proof);
   }
 
   async requestEmailVerification(request: EmailRequest): Promise<void> {
@@ -191,7 +196,7 @@ export class Accounts {
 
   /** Sets a new password, ends all other sessions and signs in. */
   async resetPassword(proof: EmailProof & { password: string }): Promise<void> {
-    await this.#signedIn(await this.#call("reset/confirm", proof));
+    await this.signInAt("reset/confirm", proof);
   }
 
   /**
@@ -268,7 +273,11 @@ export class Accounts {
     history.replaceState(history.state, "", location.pathname + location.search);
     this.#hasBegun = takeFlow(fields.get("svc_state"), this.#clock.now());
     const code = fields.get("svc_error");
-    if (code !== null) throw this.#refuse([code, fields.get("svc_error_description") ?? ""]);
+    if (code !== null) {
+      // Only a sign-in of this browser can be continued.
+      const data = this.#hasBegun ? JSON.parse(fields.get("svc_error_data") ?? "null") : null;
+      throw this.#refuse([code, fields.get("svc_error_description") ?? "", data]);
+    }
     const link = fields.get("svc_link_token");
     if (link !== null) return await this.#linked(link);
     const [reset, verify, magic] = ["reset", "verify", "magic"].map((name) =>

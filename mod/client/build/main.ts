@@ -14,6 +14,8 @@ const KIB = 1024;
 /** Maximum sizes, minified and gzipped. */
 const CORE_BYTES_MAX = 17 * KIB;
 const REACT_BYTES_MAX = 5 * KIB;
+const ACCOUNTS_BYTES_MAX = 1 * KIB;
+const REACT_ACCOUNTS_BYTES_MAX = 1 * KIB;
 
 const packageDir = new URL("../../../dist/client/", import.meta.url);
 
@@ -31,10 +33,15 @@ async function build(): Promise<boolean> {
   await Deno.copyFile(new URL("npm_readme.md", import.meta.url), new URL("README.md", packageDir));
   await Deno.copyFile(new URL("../../../LICENSE", import.meta.url), new URL("LICENSE", packageDir));
   const core = await sizeOf(dir, ["client"]);
+  const accounts = await sizeOf(dir, ["client", "accounts"]) - core;
   const react = await sizeOf(dir, ["client", "react"]) - core;
+  const reactAccounts = await sizeOf(dir, ["client", "accounts", "react", "react/accounts"]) - core - react -
+    accounts;
   const fits = [
     report("syncline/client", core, CORE_BYTES_MAX),
     report("syncline/react, additional", react, REACT_BYTES_MAX),
+    report("syncline/accounts, additional", accounts, ACCOUNTS_BYTES_MAX),
+    report("syncline/react/accounts, additional", reactAccounts, REACT_ACCOUNTS_BYTES_MAX),
   ];
   return fits.every((fit) => fit);
 }

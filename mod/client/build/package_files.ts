@@ -5,6 +5,8 @@ import project from "../../../deno.json" with { type: "json" };
 export const ENTRIES = {
   client: "../mod.ts",
   react: "../react/mod.ts",
+  accounts: "../account_features/mod.ts",
+  "react/accounts": "../react/accounts/mod.ts",
   server: "../../functions/api/mod.ts",
 } as const;
 

@@ -23,6 +23,23 @@ export interface Auth {
    * session, because the claims of two tokens of one user may differ.
    */
   identity(): CallerIdentity | null;
+  /**
+   * Throws a `UserError` with the code `factor_required` unless the caller has proved a second factor in this session, and in
+   * the last `withinMinutes` if that is given. Its data is `{ enrolled, withinMinutes }`: whether the caller has a factor that can
+   * be proved. A live query runs again when a factor is proved, but not when the time has passed.
+   *
+   * @example
+   * ```ts
+   * export const transfer = mutation({
+   *   args: { amount: z.number() },
+   *   handler: async (ctx, { amount }) => {
+   *     await ctx.auth.requireFactor({ withinMinutes: 10 });
+   *     await ctx.db.insert("transfers", { user: ctx.auth.userId(), amount });
+   *   },
+   * });
+   * ```
+   */
+  requireFactor(options?: { readonly withinMinutes?: number }): Promise<void>;
 }
 
 export interface CallerIdentity {

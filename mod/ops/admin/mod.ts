@@ -3,5 +3,5 @@ export { adminActions, type AdminActionsOptions, TableSizes } from "./actions.ts
 export { AUDIT_CLEAN_PATH, type AuditEntry, AuditLog, type AuditRequests } from "./audit_log.ts";
 export { type SettingFacts, Settings, type SettingsOptions } from "./settings.ts";
 export { settingsFeature } from "./settings_name.ts";
-export { decryptSecret, keyName } from "./secret_encryption.ts";
+export { decryptSecret, keyName } from "../../kit/secret_encryption.ts";
 export { AdminWork } from "./work.ts";

@@ -6,7 +6,7 @@ import type { Identity } from "../../functions/identity.ts";
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import type { Log } from "../../kit/log.ts";
 import type { SettingRowChange } from "./isolate_functions/settings.ts";
-import { decryptSecret, encryptNested, encryptSecret, keyName } from "./secret_encryption.ts";
+import { decryptSecret, encryptNested, encryptSecret, keyName } from "../../kit/secret_encryption.ts";
 import { system } from "./system.ts";
 
 export const SETTING_CHARS_MAX = 10_000;

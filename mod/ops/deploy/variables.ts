@@ -5,7 +5,7 @@ import { UserError } from "../../errors.ts";
 import { adminMainAction, type MainAction, unauditedAdminAction } from "../../functions/main_actions.ts";
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import type { Log } from "../../kit/log.ts";
-import { decryptSecret, encryptSecret, keyName } from "../admin/secret_encryption.ts";
+import { decryptSecret, encryptSecret, keyName } from "../../kit/secret_encryption.ts";
 import { deployLimits } from "../limits.ts";
 import { system } from "./system.ts";
 

@@ -21,7 +21,7 @@ import { type AccountsConfig, isFollower } from "../../config/config.ts";
 import type { OptionName } from "../../config/options.ts";
 import { UserError } from "../../errors.ts";
 import { anonymous } from "../../functions/identity.ts";
-import { decryptSecret } from "../../ops/admin/mod.ts";
+import { decryptSecret } from "../../kit/secret_encryption.ts";
 import type { Metrics } from "../../ops/metrics/mod.ts";
 import { StartError } from "../../config/start_error.ts";
 import { localOrigin } from "../http/request_gate.ts";
@@ -40,7 +40,8 @@ export interface AccountsFeature
 
 const KEY_REPLACED =
   `${secretKeyFile} was missing, so a new key was created: all users are signed out, signed URLs ` +
-  "no longer work, and secrets in the settings must be entered again. Accounts are not affected";
+  "no longer work, and secrets in the settings must be entered again. Passwords are not affected. Second factors no " +
+  "longer match: remove them with `syncline admin remove-factors` or in the dashboard";
 
 const NO_MAIL =
   "No mail server is configured (--smtp-url): sign-in by mail is not offered and passwords cannot be reset";

@@ -10,7 +10,12 @@ const SERVED_FOLDERS = ["client", "protocol"];
 const MODULE_PATH = /^([a-z]+)(?:\/[a-z0-9_]+)*\/[a-z0-9_]+\.ts$/;
 
 /** Entry modules by name. The hooks import `react` by name, which the page's import map resolves. */
-const ENTRIES = { client: "client/mod.ts", react: "client/react/mod.ts" } as const;
+const ENTRIES = {
+  client: "client/mod.ts",
+  react: "client/react/mod.ts",
+  accounts: "client/account_features/mod.ts",
+  react_accounts: "client/react/accounts/mod.ts",
+} as const;
 
 interface CachedModule {
   readonly bytes: Uint8Array<ArrayBuffer>;
@@ -28,7 +33,7 @@ export class ClientModules {
     this.#root = root;
   }
 
-  /** Answers `/_/client.js` and `/_/react.js`. */
+  /** Answers `/_/<entry>.js`. */
   respondWithEntry(request: Request, entry: keyof typeof ENTRIES): Promise<Response> {
     let module = this.#cache.get(entry);
     if (module === undefined) {

@@ -86,6 +86,8 @@ export function createRouter(parts: RouterParts): Hono<{ Variables: SecureHeader
   app.use("/_/*", secureHeaders(serviceHeaders));
   app.get("/_/client.js", (c) => parts.clientModules.respondWithEntry(c.req.raw, "client"));
   app.get("/_/react.js", (c) => parts.clientModules.respondWithEntry(c.req.raw, "react"));
+  app.get("/_/accounts.js", (c) => parts.clientModules.respondWithEntry(c.req.raw, "accounts"));
+  app.get("/_/react_accounts.js", (c) => parts.clientModules.respondWithEntry(c.req.raw, "react_accounts"));
   app.get(
     "/_/modules/*",
     (c) => parts.clientModules.respond(c.req.raw, c.req.path.slice("/_/modules/".length)),

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { launchChromium } from "../../support/chromium.ts";
 import { startSmtpServer } from "../mail/smtp_server.ts";
 import { startTestServer } from "./test_server.ts";
+import { codeOf, STEP_MS } from "../support/test_factors.ts";
 import { chromium, needs } from "../../support/services.ts";
 
 const password = "correct horse";
@@ -62,6 +63,29 @@ Deno.test({
       await open(await linkTo("a@example.com", 3));
       await page.getByRole("button").click();
       await page.waitForURL(/\/#svc_access_token=.*&svc_refresh_token=.*&svc_expires_in=900&svc_user_id=/);
+
+      const { body: { accessToken: bearer } } = again;
+      const act = async (name: string, args: object) =>
+        (await server.post("/api/action", { path: `_auth:${name}`, args }, { bearer })).body.value;
+      const { enrolmentId, secret } = await act("startTotp", { password: "new password" });
+      const code = codeOf(secret, Date.now(), -STEP_MS);
+      const { recoveryCodes } = await act("confirmTotp", { enrolmentId, code });
+      await server.post("/api/auth/magic/request", { email: "a@example.com" });
+      await open(await linkTo("a@example.com", 4));
+      await page.getByRole("button").click();
+      await page.getByLabel("Code of your authenticator app").fill("000000");
+      await page.getByRole("button").click();
+      await message("not valid");
+      await page.getByLabel("Code of your authenticator app").fill(recoveryCodes[0]);
+      await page.getByRole("button").click();
+      await page.waitForURL(/\/#svc_access_token=.*&svc_user_id=/);
+
+      await server.post("/api/auth/reset/request", { email: "a@example.com" });
+      await open(await linkTo("a@example.com", 5));
+      await page.getByLabel("New password").fill("newest password");
+      await page.getByRole("button").click();
+      await message("Your password is set.");
+      assert.deepEqual(requests, ["/api/auth/reset/confirm"]);
 
       await open(`${server.url}/_/account.html`);
       await message("Open this page from a link in a mail");

@@ -6,6 +6,7 @@ import { stageRestore } from "../../../mod/ops/backups/restore/mod.ts";
 import { startTestServer } from "./test_server.ts";
 import { Commands, type Ran } from "../../support/commands.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
+import { codeOf } from "../support/test_factors.ts";
 
 const commands = Commands.with("serve");
 
@@ -48,6 +49,21 @@ Deno.test("administrators are looked after while the server runs and while it do
   await socket.closed;
   assert.equal(socket.messages.at(-1).error, "session has ended");
 
+  const { body: { accessToken } } = await signIn(first);
+  const act = (name: string, args: object) =>
+    server.post("/api/action", { path: `_admin/administrators:${name}`, args }, { bearer: accessToken });
+  const { body: { value: { enrolmentId, secret } } } = await act("startTotp", { password: first });
+  await act("confirmTotp", { enrolmentId, code: codeOf(secret, Date.now()) });
+  assert.equal((await signIn(first)).body.errorData.code, "mfa_required");
+  const removed = await admin(server.dataDir, ["remove-factors", email]);
+  assert.equal(removed.out, "Removed the second factors of admin@example.com.\n");
+  assert.equal((await signIn(first)).status, 200);
+  assert.deepEqual(await admin(server.dataDir, ["remove-factors", "nobody@example.com"]), {
+    code: 1,
+    out: "No account has the address nobody@example.com.\n",
+    err: "",
+  });
+
   await server.post("/api/mutation", { path: "notes:add", args: {} });
   let offline = created;
   await server.restart(async () => {
@@ -75,7 +91,10 @@ Deno.test("accounts cannot change while a staged restore would replace them", as
   await createBackup({ dataDir, out: archive, withAux: false, withFiles: false, includeSecret: false });
   await stageRestore({ dataDir, archive, source: "one.tar.zst", withSecret: false });
   for (
-    const args of [["create", "b@example.com"], ["reset-password", email], ["revoke-sessions", email]]
+    const args of [["create", "b@example.com"], ["reset-password", email], ["revoke-sessions", email], [
+      "remove-factors",
+      email,
+    ]]
   ) {
     const { code, out, err } = await admin(dataDir, args);
     assert.deepEqual([code, out], [1, ""]);

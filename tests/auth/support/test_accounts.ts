@@ -15,6 +15,7 @@ import { type AppParts, type InProcessPort, openInProcessPort } from "./in_proce
 export interface TestAccountsOptions {
   readonly signups?: boolean;
   readonly magicLink?: boolean;
+  readonly totp?: boolean;
   readonly requireVerification?: boolean;
   readonly mail?: boolean;
   readonly dev?: boolean;
@@ -93,6 +94,7 @@ export async function startTestAccounts(options: TestAccountsOptions = {}): Prom
     policy: {
       signups: options.signups ?? true,
       magicLink: options.magicLink ?? true,
+      totp: options.totp ?? true,
       requireVerification: options.requireVerification ?? false,
     },
     accessTokenMs: 900_000,

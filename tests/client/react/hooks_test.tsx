@@ -138,6 +138,19 @@ Deno.test(needs(chromium, "hooks in a browser"), async (t) => {
       assert.deepEqual(await run("signing"), ["loading", "out", "in as me", "out"]);
     });
 
+    await t.step(
+      "MF1 MF7 a second factor is set up, asked for at the next sign-in, and removed",
+      async () => {
+        assert.deepEqual(await run("secondFactor"), [
+          "set up, 10 recovery codes",
+          "invalid_code",
+          "signed in with a code",
+          "removed",
+          "signed in at once",
+        ]);
+      },
+    );
+
     await t.step("signing in with tokens of the app's own is shown as well", async () => {
       const { frames, sawOther } = await run("ownTokens");
       assert.deepEqual([frames, sawOther], [["out", "loading", "in as me", "out"], false]);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { optionsOf, type ServeOptions } from "../../../mod/config/options.ts";
 import { liveConfig, settingSpecs } from "../../../mod/config/settings.ts";
-import { decryptSecret, encryptSecret } from "../../../mod/ops/admin/secret_encryption.ts";
+import { decryptSecret, encryptSecret } from "../../../mod/kit/secret_encryption.ts";
 import { SMTPServer } from "smtp-server";
 import { follow } from "../../auth/support/follow.ts";
 import { openIdSecret, startOpenIdServer } from "../../auth/support/open_id_server.ts";

@@ -9,14 +9,17 @@ import { Menu } from "../../ui/menu.tsx";
 import { attempt } from "../../ui/toasts.tsx";
 import { TableCard, View } from "../../ui/view.tsx";
 import { Time } from "../../ui/format.tsx";
+import { SecondFactor } from "./second_factor.tsx";
 
 export function Administrators() {
   const list = useQuery(api.administrators.list);
   const remove = useMutation(api.administrators.remove);
   const endSessions = useMutation(api.administrators.endSessions);
+  const removeFactors = useMutation(api.administrators.removeFactors);
   const { ask, dialog } = useConfirm();
   const [creating, setCreating] = useCreateDialog("administrators");
   const [changing, setChanging] = useState(false);
+  const [securing, setSecuring] = useState(false);
   return (
     <View
       title="Administrators"
@@ -24,6 +27,7 @@ export function Administrators() {
       actions={
         <>
           <Button onClick={() => setChanging(true)}>Change my password</Button>
+          <Button onClick={() => setSecuring(true)}>My second factor</Button>
           <Button tone="accent" onClick={() => setCreating(true)}>
             <Icon name="plus" /> New administrator
           </Button>
@@ -32,14 +36,15 @@ export function Administrators() {
     >
       <TableCard
         empty={{ title: "No administrators" }}
-        head={["Email", { number: "Sessions" }, "Created"]}
+        head={["Email", "Second factor", { number: "Sessions" }, "Created"]}
         actions
         rows={list}
-        row={({ adminId, email, createdAt, sessions, you }) => (
+        row={({ adminId, email, createdAt, secondFactor, sessions, you }) => (
           <tr key={adminId}>
             <td>
               {email} {you && <Badge tone="accent">you</Badge>}
             </td>
+            <td>{secondFactor ? "authenticator app" : "none"}</td>
             <td className="number">{sessions}</td>
             <td>
               <Time at={createdAt} as="ago" />
@@ -53,6 +58,18 @@ export function Administrators() {
                     run: () => void attempt(() => endSessions({ adminId }), "Sessions ended."),
                   },
                   { text: "Change history", run: () => go(["audit"], { admin: adminId }) },
+                  {
+                    text: "Remove second factor",
+                    disabled: you || !secondFactor,
+                    run: () =>
+                      ask({
+                        title: `Remove the second factor of ${email}?`,
+                        text: "The administrator signs in without one until they set up another one.",
+                        button: "Remove second factor",
+                        done: "Second factor removed.",
+                        run: () => removeFactors({ adminId }),
+                      }),
+                  },
                   {
                     text: "Remove",
                     tone: "bad",
@@ -72,6 +89,7 @@ export function Administrators() {
         )}
       />
       {creating && <Create onClose={() => setCreating(false)} />}
+      {securing && <SecondFactor onClose={() => setSecuring(false)} />}
       {changing && <ChangePassword onClose={() => setChanging(false)} />}
       {dialog}
     </View>

@@ -44,6 +44,7 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
   const edit = useMutation(api.users.edit);
   const endSession = useMutation(api.users.endSession);
   const endAll = useMutation(api.users.endSessions);
+  const removeFactors = useMutation(api.users.removeFactors);
   const sendReset = useAction(api.users.sendReset);
   const remove = useAction(api.users.remove);
   const { ask, dialog } = useConfirm();
@@ -81,6 +82,18 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
                 text: "Send a password reset mail",
                 disabled: user.email === null,
                 run: () => void attempt(() => sendReset({ userId }), "Mail sent."),
+              },
+              {
+                text: "Remove second factor",
+                disabled: !user.secondFactor,
+                run: () =>
+                  ask({
+                    title: "Remove the second factor?",
+                    text: "The user signs in without one until they set up another one.",
+                    button: "Remove second factor",
+                    done: "Second factor removed.",
+                    run: () => removeFactors({ userId }),
+                  }),
               },
               {
                 text: "Delete user",
@@ -130,6 +143,8 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
             </dd>
             <dt>Password</dt>
             <dd>{user.hasPassword ? "set" : "none"}</dd>
+            <dt>Second factor</dt>
+            <dd>{user.secondFactor ? "authenticator app" : "none"}</dd>
             <dt>Runs</dt>
             <dd>
               <a href={href(["logs"], { caller: `user:${userId}` })}>All</a>,{" "}

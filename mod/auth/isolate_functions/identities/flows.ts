@@ -4,8 +4,8 @@ import type { Id } from "../../../functions/api/service.ts";
 import { externalLimits } from "../../limits.ts";
 import { type AuthMutationCtx, internalMutation } from "../../tables.ts";
 import { eventOf, providerReturnSchema, resolveReturn, type ReturnRefusal } from "./identity_rows.ts";
-import { signIn } from "../hooks.ts";
-import { newSessionSchema, type OpenedSession } from "../session_rows.ts";
+import { signIn } from "../factors/challenges.ts";
+import { newSessionSchema, type SignInResult } from "../session_rows.ts";
 
 /** Stores a new sign-in. */
 export const beginFlow = internalMutation({
@@ -48,7 +48,7 @@ export const takeFlow = internalMutation({
 });
 
 export type ProviderSignIn =
-  | { readonly ok: true; readonly session: OpenedSession }
+  | { readonly ok: true; readonly session: SignInResult }
   | { readonly ok: false; readonly error: ReturnRefusal };
 
 export const signInWithProvider = internalMutation({

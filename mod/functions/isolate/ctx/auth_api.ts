@@ -1,13 +1,23 @@
 /** `ctx.auth`. Records how much of the identity a call reads. */
 import type { Auth, CallerIdentity } from "../../api/context.ts";
 import type { Id } from "../../api/values.ts";
+import { frozenNow } from "../process/determinism.ts";
 import type { Call } from "../runs/call.ts";
+import { type ContextUser, failedAt } from "../runs/unhandled_failures.ts";
+
+/** Runs a query of the service: in the caller's transaction or, from an action, through main. */
+type RunQuery = (name: string, args: Record<string, unknown>) => Promise<unknown>;
 
 export class AuthApi implements Auth {
   readonly #call: Call;
+  readonly #query: RunQuery;
+  readonly #asker: ContextUser;
 
-  constructor(call: Call) {
+  /** `asker` is the function that uses it. */
+  constructor(call: Call, { query, asker }: { readonly query: RunQuery; readonly asker: ContextUser }) {
     this.#call = call;
+    this.#query = query;
+    this.#asker = asker;
   }
 
   userId(): Id<"_users"> | null {
@@ -36,6 +46,27 @@ export class AuthApi implements Auth {
         return structuredClone(claims);
       },
     };
+  }
+
+  async requireFactor({ withinMinutes }: { readonly withinMinutes?: number } = {}): Promise<void> {
+    const checking = this.#checkFactor(withinMinutes);
+    const { checks } = this.#asker;
+    const settled = checking.catch(() => {});
+    this.#asker.checks = checks === null ? settled : Promise.all([checks, settled]);
+    await checking;
+  }
+
+  async #checkFactor(withinMinutes: number | undefined): Promise<void> {
+    try {
+      if (withinMinutes !== undefined && !(typeof withinMinutes === "number" && withinMinutes > 0)) {
+        throw new RangeError(`requireFactor() needs withinMinutes above 0, not ${String(withinMinutes)}`);
+      }
+      // Without a time the clock is not read, so that results can be shared and cached.
+      const within = withinMinutes === undefined ? null : { minutes: withinMinutes, now: frozenNow() };
+      await this.#query("_ctx/auth:requireFactor", { within });
+    } catch (error) {
+      throw failedAt(this.#asker, "ctx.auth.requireFactor()", error);
+    }
   }
 
   #principal(): Call["identity"] {

@@ -34,9 +34,9 @@ export class QueryContext {
 
   constructor(app: App, frame: Frame) {
     this.db = new DatabaseApi(frame, app.tables);
-    this.auth = new AuthApi(frame.call);
     this.log = new LogApi(frame.call.logLines);
     this.runQuery = (name, args) => runNested(app, frame, { kind: "query", name, args });
+    this.auth = new AuthApi(frame.call, { query: this.runQuery, asker: frame });
     this.storage = new StorageReaderApi(this.runQuery);
   }
 }
@@ -172,6 +172,7 @@ export async function runFrame(
     const notes = requiresAdmin && frame.writable ? app.adminAccess?.notes ?? null : null;
     if (notes !== null) await settle(notes(ctx, { udfPath: callee.udfPath, args }));
     const text = await invoke(callee, ctx, { args, settle });
+    if (frame.checks !== null) await settle(frame.checks);
     // Nested functions that were not awaited are still part of this transaction.
     if (frame.busy) await settle(frame.turn());
     return text;

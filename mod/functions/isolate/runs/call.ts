@@ -59,6 +59,7 @@ export class Frame implements ContextUser {
   readonly call: Call;
   /** Failed operations of `ctx`. */
   failures: Map<unknown, string> | null = null;
+  checks: Promise<unknown> | null = null;
   readonly depth: number;
   /** Functions of the service may use tables whose names begin with `_`. */
   readonly system: boolean;

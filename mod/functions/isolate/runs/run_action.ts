@@ -60,11 +60,11 @@ export class ActionContext {
       readonly run: (kind: FunctionKind) => Caller;
     },
   ) {
-    this.auth = new AuthApi(call);
     this.log = new LogApi(call.logLines);
     this.env = env;
     this.scheduler = new SchedulerApi({ app, now, mutate: run("mutation"), asker });
     this.runQuery = run("query");
+    this.auth = new AuthApi(call, { query: this.runQuery, asker });
     this.runMutation = run("mutation");
     this.runAction = run("action");
     this.storage = new StorageActionsApi({
@@ -116,7 +116,7 @@ export async function withActionCtx(
   run: (ctx: ActionContext) => Promise<string>,
 ): Promise<ActionRun> {
   const call = new Call({ udfPath, identity, at: now(), seed: null, reads: undefined });
-  const asker: ContextUser = { failures: null };
+  const asker: ContextUser = { failures: null, checks: null };
   let open = true;
   const called = async (
     kind: FunctionKind,
@@ -156,6 +156,7 @@ export async function withActionCtx(
   try {
     const ctx = new ActionContext(call, { app, env, now, run: caller, asker });
     const text = await (runAs(call, () => run(ctx)) as Promise<string>);
+    if (asker.checks !== null) await asker.checks;
     if (asker.failures !== null) await checkTaken(asker, { call, undone: false });
     return { ending: { ok: true, text }, logLines: call.logLines.take() };
   } catch (error) {

@@ -8,6 +8,8 @@
 export interface ContextUser {
   /** Failed operations by the value thrown. `null` if there are none. */
   failures: Map<unknown, string> | null;
+  /** Settles when the checks of the caller have ended, which a run waits for even if the app does not. `null` if there are none. */
+  checks: Promise<unknown> | null;
 }
 
 /** A call, including all nested ones. */

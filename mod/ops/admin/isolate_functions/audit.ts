@@ -121,7 +121,7 @@ function text(value: unknown): string | undefined {
 }
 
 /** Argument names whose values are never recorded. */
-const SECRET = /password|secret|token|key|url$/i;
+const SECRET = /password|secret|token|key|code|url$/i;
 
 /** Summarizes arguments, large ones by size only, so that deleted contents do not survive in the audit log. */
 function summarizeArgs(args: Readonly<Record<string, unknown>>): Record<string, AuditValue> {

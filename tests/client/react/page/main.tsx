@@ -1,6 +1,7 @@
 /** The scenarios as the tests call them: `run(name, options)` on the page. */
 import { ownTokens, signing } from "./accounts.tsx";
 import { calls, optimistic } from "./calls.tsx";
+import { secondFactor } from "./second_factor.tsx";
 import { hydrated } from "./hydrated.tsx";
 import { foreign, identity, random } from "./pages.tsx";
 import { connection, counted, failing, reported, several, suspending } from "./queries.tsx";
@@ -16,6 +17,7 @@ const scenarios = {
   optimistic,
   ownTokens,
   random,
+  secondFactor,
   several,
   signing,
   suspending,

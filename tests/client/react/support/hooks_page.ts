@@ -7,6 +7,7 @@ import { ServerProcess } from "../../../support/processes/server_process.ts";
 import { launchChromium } from "../../../support/chromium.ts";
 import type { Scenarios } from "../page/main.tsx";
 import { TempFolder } from "../../../support/temp_folder.ts";
+import { codeOf } from "../../../auth/support/test_factors.ts";
 
 export interface HooksPage {
   readonly url: string;
@@ -34,6 +35,8 @@ export async function withHooksPage(test: (page: HooksPage) => Promise<void>): P
     const page = await browser.newPage();
     const errors: string[] = [];
     page.on("pageerror", (error) => errors.push(error.message));
+    // The user's phone.
+    await page.exposeFunction("codeOf", (secret: string, offMs: number) => codeOf(secret, Date.now(), offMs));
     await page.goto(url);
     await test({
       url,
