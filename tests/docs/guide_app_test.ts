@@ -1,4 +1,4 @@
-/** Writes the apps of the documentation into a folder outside this repository: they type-check and their tests pass. */
+/** Writes the apps of the documentation and of a template into a folder outside this repository: they type-check and their tests pass. */
 import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
 import project from "../../deno.json" with { type: "json" };
@@ -94,7 +94,7 @@ async function write(dir: string, files: Iterable<readonly [name: string, text: 
   }
 }
 
-Deno.test("the apps of the documentation type-check in a separate folder, and their tests pass", async () => {
+Deno.test("the apps of the documentation and the showcase type-check in a separate folder, and their tests pass", async () => {
   const apps = await documentedApps();
   await using tempFolder = new TempFolder();
   const dir = tempFolder.path;
@@ -113,6 +113,6 @@ Deno.test("the apps of the documentation type-check in a separate folder, and th
     "--no-prompt",
     "--allow-read",
     "--allow-write",
-    ...["guide", "quickstart", "tutorial"].map((app) => `${app}/tests`),
+    ...["guide", "quickstart", "tutorial", "showcase"].map((app) => `${app}/tests`),
   );
 });

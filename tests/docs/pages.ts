@@ -59,17 +59,23 @@ const APP_PAGES: Readonly<Record<string, string>> = {
   "docs/quickstart.md": "quickstart",
   "docs/tutorial.md": "tutorial",
 };
-/** Apps that start from the template for React, without the files that their page asks readers to delete. */
-const FROM_TEMPLATE: Readonly<Record<string, readonly string[]>> = {
-  quickstart: [],
-  tutorial: ["functions/tasks.ts", "src/tasks.tsx", "tests/tasks.test.ts"],
+/** Apps that start from a template, without the files that their page asks readers to delete. */
+const FROM_TEMPLATE: Readonly<
+  Record<string, { readonly template: "react" | "showcase"; readonly deleted: readonly string[] }>
+> = {
+  quickstart: { template: "react", deleted: [] },
+  tutorial: {
+    template: "react",
+    deleted: ["functions/tasks.ts", "src/tasks.tsx", "tests/tasks.test.ts"],
+  },
+  showcase: { template: "showcase", deleted: [] },
 };
 
 /** The apps of the documentation by name, each with its files by path. Every block of TypeScript is in one of them. */
 export async function documentedApps(): Promise<Map<string, Map<string, string>>> {
   const apps = new Map<string, Map<string, string>>();
-  for (const [app, deleted] of Object.entries(FROM_TEMPLATE)) {
-    const files = await templateFiles();
+  for (const [app, { template, deleted }] of Object.entries(FROM_TEMPLATE)) {
+    const files = await templateFiles(template);
     for (const name of deleted) assert.ok(files.delete(name), name);
     apps.set(app, files);
   }
@@ -100,12 +106,12 @@ export async function documentedApps(): Promise<Map<string, Map<string, string>>
   return apps;
 }
 
-/** TypeScript files of `templates/react` but the configuration of its builder. */
-async function templateFiles(): Promise<Map<string, string>> {
+/** Files of a template but its page and configuration. */
+async function templateFiles(template: string): Promise<Map<string, string>> {
   const files = new Map<string, string>();
   for (const folder of ["functions", "src", "tests"]) {
-    for await (const { name } of Deno.readDir(`${repository}/templates/react/${folder}`)) {
-      files.set(`${folder}/${name}`, await readPage(`templates/react/${folder}/${name}`));
+    for await (const { name } of Deno.readDir(`${repository}/templates/${template}/${folder}`)) {
+      files.set(`${folder}/${name}`, await readPage(`templates/${template}/${folder}/${name}`));
     }
   }
   return files;
