@@ -9,7 +9,6 @@ import { Proxy } from "./support/proxy.ts";
 import { ProcessRig } from "./support/server_processes.ts";
 
 const PEOPLE = ["Ada", "Grace", "Linus"];
-const LONG_MS = 120_000;
 
 Deno.test({
   ...needs(
@@ -30,7 +29,6 @@ Deno.test({
     await using proxy = new Proxy(servers);
     await until(() => proxy.ready.length === servers.length, {
       what: "all servers serve",
-      timeoutMs: LONG_MS,
     });
     const browser = await launchChromium();
     try {
@@ -55,7 +53,7 @@ Deno.test({
       };
       await allSay("before");
 
-      const leader = await found(() => rig.leader(), { what: "there is a leader", timeoutMs: LONG_MS });
+      const leader = await found(() => rig.leader(), { what: "there is a leader" });
       await leader.end("SIGKILL");
       await allSay("while nobody leads");
       for (const tab of tabs) await tab.connection("Live");

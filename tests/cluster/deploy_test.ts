@@ -5,7 +5,7 @@ import { FollowingWriter, RowsRefusedError } from "../../mod/functions/host/writ
 import { SharedVersions } from "../../mod/cluster/postgres/shared_versions.ts";
 import { StartError } from "../../mod/config/start_error.ts";
 import { bundleOf } from "../ops/deploy/support.ts";
-import { until } from "../support/waiting.ts";
+import { HANG_MS, until } from "../support/waiting.ts";
 import type { TestServer } from "../auth/server/test_server.ts";
 import { CodeView } from "./support/code_view.ts";
 import { needs, postgres } from "../support/services.ts";
@@ -13,7 +13,6 @@ import { TestPostgres } from "./support/postgres.ts";
 import { type ClusterProcess, ProcessRig } from "./support/server_processes.ts";
 import { ClusterRig } from "./support/servers.ts";
 
-const LONG_MS = 120_000;
 const ACCOUNT = { email: "root@example.com", password: "correct horse battery" };
 
 /** An app that says which version it is, and whose tables differ from one to the next. */
@@ -62,7 +61,7 @@ async function ask(
       ...(body !== undefined && !(body instanceof Uint8Array) && { "Content-Type": "application/json" }),
     },
     ...(body !== undefined && { body: body instanceof Uint8Array ? body : JSON.stringify(body) }),
-    signal: AbortSignal.timeout(30_000),
+    signal: AbortSignal.timeout(HANG_MS),
   });
   return { status: response.status, body: await response.json() };
 }
@@ -95,7 +94,6 @@ async function look(url: string): Promise<{ readonly code: number; readonly by: 
 const serve = (url: string, code: number) =>
   until(async () => (await look(url))?.code === code, {
     what: `${url} serves version ${code}`,
-    timeoutMs: LONG_MS,
   });
 
 /** Marks again and again, at one server after the other. */
@@ -159,7 +157,7 @@ Deno.test({
     await using marker = new Marker(all);
     const marks = async (more: number) => {
       const before = marker.marked;
-      await until(() => marker.marked >= before + more || faults.length > 0, { timeoutMs: LONG_MS });
+      await until(() => marker.marked >= before + more || faults.length > 0);
     };
     await marks(5);
 
@@ -181,7 +179,7 @@ Deno.test({
     assert.equal(third.status, 200, JSON.stringify(third.body));
     assert.equal((await look(left.url))?.code, 3);
     await leader?.end("SIGKILL");
-    await until(async () => await rig.leader() === left, { timeoutMs: LONG_MS });
+    await until(async () => await rig.leader() === left);
     assert.equal((await look(left.url))?.code, 3);
     await away.start();
     assert.equal((await look(away.url))?.code, 3, away.last());
@@ -249,9 +247,9 @@ Deno.test(
     try {
       assert.equal((await deploy(a.url, bearer, app(2))).status, 200);
       assert.equal((await look(a.url))?.code, 2);
-      await until(async () => await health(b) === 503, { what: "nothing is served", timeoutMs: LONG_MS });
+      await until(async () => await health(b) === 503, { what: "nothing is served" });
       const tries = asked;
-      await until(() => asked > tries + 1, { what: "it is tried again", timeoutMs: LONG_MS });
+      await until(() => asked > tries + 1, { what: "it is tried again" });
       assert.equal(await look(b.url), null);
       assert.equal((await look(a.url))?.code, 2);
     } finally {

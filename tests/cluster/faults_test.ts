@@ -22,7 +22,6 @@ const TAKEOVERS = Number(Deno.env.get("SYNCLINE_CLUSTER_TAKEOVERS") ?? (isLongRu
 const SEED = Number(Deno.env.get("SYNCLINE_CLUSTER_SEED") ?? (isLongRun ? 1 : anySeed()));
 const CLIENTS = Number(Deno.env.get("SYNCLINE_CLUSTER_CLIENTS") ?? (isLongRun ? 64 : 6));
 const KINDS = namedFaults(Deno.env.get("SYNCLINE_CLUSTER_KINDS") ?? "");
-const LONG_MS = 120_000;
 /** Failovers between faults that need none, and between audits of all data. */
 const OTHERS_EVERY = Math.min(8, TAKEOVERS);
 const AUDIT_EVERY = 20;
@@ -109,7 +108,7 @@ class Run {
   async #one(name: FaultName): Promise<void> {
     const clients = this.#clients;
     await this.#writesGoOn(2 * CLIENTS, "before");
-    const leader = await found(() => this.#rig.leader(), { what: "there is a leader", timeoutMs: LONG_MS });
+    const leader = await found(() => this.#rig.leader(), { what: "there is a leader" });
     const note = (line: string) => this.history.note(line);
     note(`-- ${name}: ${leader.name} leads`);
     clients.takeWrites();
@@ -127,13 +126,13 @@ class Run {
           const leads = await this.#rig.leader({ but: leader });
           return leads ?? (clients.faults.length > 0 ? leader : null);
         },
-        { what: `another server leads after ${name}`, timeoutMs: LONG_MS },
+        { what: `another server leads after ${name}` },
       );
       note(`   ${next.name} leads`);
     }
     await this.#writesGoOn(2 * CLIENTS, `behind ${name}`);
     await mend();
-    await until(async () => await this.#rig.allServe(), { what: "all servers serve", timeoutMs: LONG_MS });
+    await until(async () => await this.#rig.allServe(), { what: "all servers serve" });
     const writes = clients.takeWrites();
     note(`   without writes for ${Math.round(writes.longestMs)} ms`);
     this.figures.add(name, writes);
@@ -145,7 +144,6 @@ class Run {
     const before = clients.count;
     await until(() => clients.count > before + count || clients.faults.length > 0, {
       what: `writes continue ${when}`,
-      timeoutMs: LONG_MS,
     });
   }
 

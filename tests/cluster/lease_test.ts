@@ -133,7 +133,7 @@ Deno.test(needs(postgres, "a leader that is cut off"), async (t) => {
       links.shut();
       links.breakOff();
       const next = async () => await role(a) === "leader" || await role(c) === "leader";
-      await until(next, { what: "one of the others leads", timeoutMs: 60_000 });
+      await until(next, { what: "one of the others leads" });
       await b.logs(
         "warn No other server reaches this leader, which releases the lease",
       );

@@ -30,7 +30,7 @@ Deno.test("[WK2] HC6 a worker that was stopped while a mutation was answered doe
   };
   const numbers = () => call("query", "entries:numbers", { args: { author: "a" } }) as Promise<number[]>;
   const askEverywhere = () => Array.from({ length: CALLS }, numbers);
-  await until(async () => (await workersOf(server.pid)).length === 1, { timeoutMs: 60_000 });
+  await until(async () => (await workersOf(server.pid)).length === 1);
   const [worker = 0] = await workersOf(server.pid);
   let held = 0;
   for (let round = 1; round <= ROUNDS; round++) {

@@ -6,7 +6,6 @@ import { TempFolder } from "../support/temp_folder.ts";
 import { pause, until } from "../support/waiting.ts";
 import { areAlive, connectionsOf, workersOf } from "./support/processes.ts";
 
-const START_MS = 120_000;
 const WORKERS = 3;
 const ACCOUNTS = 6;
 const EACH = 100;
@@ -93,7 +92,7 @@ class Server implements AsyncDisposable {
   }
 
   async serving(): Promise<this> {
-    const [url] = await this.child.line(/http:\/\/127\.0\.0\.1:\d+/, START_MS);
+    const [url] = await this.child.line(/http:\/\/127\.0\.0\.1:\d+/);
     this.url = url;
     return this;
   }
@@ -207,7 +206,6 @@ async function progress(movers: readonly Mover[]): Promise<void> {
   const before = movers.map(({ acknowledged }) => acknowledged.length);
   await until(() => movers.every(({ acknowledged }, i) => acknowledged.length > (before[i] ?? 0) + 2), {
     what: "every client continues",
-    timeoutMs: 120_000,
   });
 }
 
@@ -323,8 +321,8 @@ Deno.test("[WK1] several processes share the port", async (t) => {
         const victim = (await server.workers())[round % (WORKERS - 1)] ?? 0;
         Deno.kill(victim, "SIGKILL");
         await progress(movers);
-        await until(async () => (await areAlive([victim])).length === 0, { timeoutMs: START_MS });
-        await until(async () => (await server.workers()).length === WORKERS - 1, { timeoutMs: START_MS });
+        await until(async () => (await areAlive([victim])).length === 0);
+        await until(async () => (await server.workers()).length === WORKERS - 1);
       }
       await server.clientsOnAll(0).then((more) => more.forEach((client) => client.close()));
     },
@@ -335,10 +333,9 @@ Deno.test("[WK1] several processes share the port", async (t) => {
     Deno.kill(victim, "SIGSTOP");
     await until(async () => (await areAlive([victim])).length === 0, {
       what: "the one that hangs is gone",
-      timeoutMs: START_MS,
     });
     await progress(movers);
-    await until(async () => (await server.workers()).length === WORKERS - 1, { timeoutMs: START_MS });
+    await until(async () => (await server.workers()).length === WORKERS - 1);
   });
 
   await t.step(
@@ -396,7 +393,7 @@ Deno.test("[WK7] all processes serve edited functions, with their tables", async
       "one/schema.ts": edited(APP["one/schema.ts"]),
       "one/bank.ts": edited(APP["one/bank.ts"]),
     });
-    await until(() => versions.every((known) => known === version), { timeoutMs: START_MS });
+    await until(() => versions.every((known) => known === version));
     await progress(movers);
   }
   for (const mover of movers) await mover.stop();

@@ -27,7 +27,6 @@ const SOCKETS = repeats(3, 6);
 const CALLERS = repeats(2, 4);
 /** Longest time between faults. */
 const CALM_MS_MAX = 2_500;
-const FINAL_MS = 30_000;
 /** Operations of each kind before, between and after faults. */
 const PROGRESS = 10;
 /** Anomalies shown. */
@@ -98,7 +97,7 @@ async function finalLists(keys: readonly string[], machines: readonly Machine[])
     const [first, ...others] = results.map((result) => JSON.stringify(result));
     const isSame = results[0] !== undefined && others.every((other) => other === first);
     return isSame ? listsOf(keys, results[0] ?? []) : null;
-  }, { what: `all machines have the same lists (seed ${SEED})`, timeoutMs: FINAL_MS });
+  }, { what: `all machines have the same lists (seed ${SEED})` });
 }
 
 async function readAll({ port }: Machine, keys: readonly string[]): Promise<number[][]> {

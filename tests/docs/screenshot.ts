@@ -9,7 +9,6 @@ import { Child } from "../support/processes/child.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { repository } from "./pages.ts";
 
-const START_MS = 120_000;
 const CHAT = { width: 380, height: 400 };
 const DASHBOARD = { width: 1080, height: 675 };
 const CHAT_SHOWN = 240;
@@ -29,7 +28,7 @@ await using child = new Child({
     ...["--data", dataFolder.path],
   ],
 });
-const [setup = ""] = await child.line(/http:\S+svc_setup_token=\S+/, START_MS);
+const [setup = ""] = await child.line(/http:\S+svc_setup_token=\S+/);
 const url = new URL(setup).origin;
 const browser = await launchChromium();
 try {

@@ -10,7 +10,6 @@ import { SyncClient } from "./support/sync_client.ts";
 
 const WRITERS = 64;
 const OBSERVERS = 4;
-const ANSWER_MS = 30_000;
 const BETWEEN_MS_MAX = 300;
 /** How often the writer is looked at before it is killed wherever it is. */
 const LOOKS_MAX = 40;
@@ -116,7 +115,6 @@ Deno.test("kill -9 of the writer loses no call, repeats none, hides no commit an
       const before = answered();
       await until(() => answered() > before + WRITERS * 3, {
         what: `answers after the writer was killed in round ${round}`,
-        timeoutMs: ANSWER_MS,
         server,
       });
       assert.deepEqual(problems(), [], `seed ${seed}, round ${round}`);
@@ -125,12 +123,10 @@ Deno.test("kill -9 of the writer loses no call, repeats none, hides no commit an
     for (const appender of appenders) appender.rest();
     await until(() => appenders.every(({ awaited, client }) => awaited === 0 && client.settled), {
       what: "the last answers and their effects",
-      timeoutMs: ANSWER_MS,
       server,
     });
     await until(() => observers.every(({ results }) => results.get(0) === answered()), {
       what: "the last total at every observer",
-      timeoutMs: ANSWER_MS,
       server,
     });
     assert.deepEqual(problems(), [], `seed ${seed}`);

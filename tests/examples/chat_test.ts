@@ -7,8 +7,6 @@ import { launchChromium } from "../support/chromium.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { chromium, needs } from "../support/services.ts";
 
-const START_MS = 60_000;
-
 interface Server extends AsyncDisposable {
   readonly port: number;
   readonly url: string;
@@ -24,7 +22,7 @@ async function serveChat(dataDir: string, port = 0): Promise<Server> {
     ],
   });
   try {
-    const [url, listening = ""] = await child.line(/http:\/\/127\.0\.0\.1:(\d+)/, START_MS);
+    const [url, listening = ""] = await child.line(/http:\/\/127\.0\.0\.1:(\d+)/);
     return {
       url,
       port: Number(listening),
@@ -155,7 +153,7 @@ Deno.test(needs(chromium, "two people chat in a browser"), async (t) => {
           await writing.waitFor();
           await ada.page.context().setOffline(true);
           await ada.page.close();
-          await writing.waitFor({ state: "detached", timeout: 30_000 });
+          await writing.waitFor({ state: "detached" });
         },
       );
 

@@ -10,7 +10,6 @@ import { launchChromium } from "../support/chromium.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { chromium, needs } from "../support/services.ts";
 
-const START_MS = 60_000;
 /** Where screenshots go; none are taken without it. */
 const SHOTS = Deno.env.get("SYNCLINE_SCREENSHOTS");
 
@@ -30,7 +29,7 @@ async function inBrowsers(work: (world: World) => Promise<void>): Promise<void> 
       ...["--functions", "examples/todo/functions", "--static", "examples/todo/public", "--data", dataDir],
     ],
   });
-  const [url, port] = await server.line(/http:\/\/127\.0\.0\.1:(\d+)/, START_MS);
+  const [url, port] = await server.line(/http:\/\/127\.0\.0\.1:(\d+)/);
   const browser = await launchChromium();
   try {
     await work({ url, port: Number(port), newContext: () => browser.newContext({ locale: "en-US" }) });

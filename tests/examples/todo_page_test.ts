@@ -7,8 +7,6 @@ import { TempFolder } from "../support/temp_folder.ts";
 import { chromium, needs } from "../support/services.ts";
 import { codeOf, STEP_MS } from "../auth/support/test_factors.ts";
 
-const START_MS = 60_000;
-
 Deno.test(
   needs(chromium, "two tabs of one user: lists, items, pages and search stay the same in both"),
   async () => {
@@ -20,7 +18,7 @@ Deno.test(
         ...["--functions", "examples/todo/functions", "--static", "examples/todo/public", "--data", dataDir],
       ],
     });
-    const [url] = await server.line(/http:\/\/127\.0\.0\.1:(\d+)/, START_MS);
+    const [url] = await server.line(/http:\/\/127\.0\.0\.1:(\d+)/);
     const browser = await launchChromium();
     try {
       const context = await browser.newContext();

@@ -10,7 +10,6 @@ const JOBS = 200;
 /** Each round starts a server twice. */
 const rounds = Math.ceil(roundsWanted / 2);
 const FUNCTIONS = "tests/scheduler/functions";
-const OPEN_MS = 30_000;
 
 interface Outcome {
   readonly runs: number[];
@@ -26,7 +25,6 @@ interface Outcome {
 async function untilNothingIsOpen(server: ServerProcess): Promise<void> {
   await until(async () => await server.call("query", "work:openJobs") === 0, {
     what: "no job is open",
-    timeoutMs: OPEN_MS,
     everyMs: 20,
   });
 }

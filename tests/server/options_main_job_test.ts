@@ -11,7 +11,6 @@ import { needs, postgres } from "../support/services.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { until } from "../support/waiting.ts";
 
-const START_MS = 60_000;
 const APP = {
   "schema.ts": `
 import { defineSchema, defineTable } from "syncline/server";
@@ -77,7 +76,7 @@ class Running implements AsyncDisposable {
     });
     const child = new Child({ args: [..."run --quiet --no-prompt -P=serve main.ts".split(" "), ...flags] });
     try {
-      const [, port] = await child.line(/(?:app|server) +https?:\/\/[^ ]*?:(\d+)/, START_MS);
+      const [, port] = await child.line(/(?:app|server) +https?:\/\/[^ ]*?:(\d+)/);
       return new Running(child, `http://127.0.0.1:${port}`, expected);
     } catch (error) {
       await child[Symbol.asyncDispose]();
@@ -209,7 +208,7 @@ class Running implements AsyncDisposable {
       const ready = await fetch(`${this.#url}/api/health/ready`);
       report = await ready.text();
       return ready.status === 200;
-    }, { what: () => report, timeoutMs: 20_000 });
+    }, { what: () => report });
   }
 
   async #metrics(): Promise<void> {

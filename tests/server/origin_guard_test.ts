@@ -84,10 +84,10 @@ Deno.test("OR2 sockets of allowed pages are accepted, and the server continues",
     const headers = origin === null ? {} : { Origin: origin };
     // The types of the platform know no headers here.
     const socket = new WebSocket(address, { headers } as unknown as string[]);
-    await until(() => socket.readyState !== WebSocket.CONNECTING, { timeoutMs: 10_000 });
+    await until(() => socket.readyState !== WebSocket.CONNECTING);
     assert.equal(socket.readyState, WebSocket.OPEN, `the socket of ${origin}`);
     socket.close();
-    await until(() => socket.readyState === WebSocket.CLOSED, { timeoutMs: 10_000 });
+    await until(() => socket.readyState === WebSocket.CLOSED);
   }
   const health = await fetch(`${server.url}/api/health`);
   assert.equal((await health.json()).status, "ok");

@@ -91,7 +91,7 @@ for (const workers of [1, 3]) {
     await using child = new Child({
       args: [..."run --quiet --no-prompt -P=serve main.ts --port 0".split(" "), ...places, ...flags],
     });
-    const [, port = ""] = await child.line(/http:\/\/127\.0\.0\.1:(\d+)/, 120_000);
+    const [, port = ""] = await child.line(/http:\/\/127\.0\.0\.1:(\d+)/);
     // Each connection goes to one of the processes: among so many some go to each.
     const times = workers === 1 ? 1 : 12;
     for (const asked of cases) {

@@ -6,9 +6,6 @@ import { childrenOf } from "../support/processes/process_tree.ts";
 import { documentedApps } from "../docs/pages.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
-const START_MS = 60_000;
-const LINE_MS = 120_000;
-
 const SCHEMA = `
 import { defineSchema, defineTable } from "syncline/server";
 import { z } from "zod";
@@ -77,7 +74,7 @@ async function app(files: Record<string, string> = { "schema.ts": SCHEMA, "notes
     async serve(flags = [], program) {
       const child = new Child({ args: args(flags, program) });
       try {
-        const [url] = await child.line(/http:\/\/127\.0\.0\.1:\d+/, START_MS);
+        const [url] = await child.line(/http:\/\/127\.0\.0\.1:\d+/);
         return new Served(child, url);
       } catch (error) {
         await child[Symbol.asyncDispose]();
@@ -227,7 +224,7 @@ Deno.test("a second signal immediately ends a server that waits for a running ca
   // The call has to have begun: a mutation sent after it is answered only when the server has read both.
   await server.call("mutation", "notes:add", { text: "x" });
   Deno.kill(server.child.pid, "SIGTERM");
-  await server.child.line(/Stopping/, LINE_MS);
+  await server.child.line(/Stopping/);
   assert.equal((await server.signal("SIGINT")).code, 130);
   await hanging;
 });
@@ -245,15 +242,15 @@ Deno.test("--dev loads edits immediately, keeps the old code if one is broken, a
   await using server = await a.serve(["--dev"]);
   await server.call("mutation", "notes:add", { text: "kept" });
   const file = join(a.functionsDir, "notes.ts");
-  const reloaded = server.child.line(/Functions reloaded/, LINE_MS);
+  const reloaded = server.child.line(/Functions reloaded/);
   await Deno.writeTextFile(file, NOTES.replace("note.text)", "note.text.toUpperCase())"));
   await reloaded;
   assert.deepEqual((await server.call("query", "notes:list")).value, ["KEPT"]);
-  const broken = server.child.line(/notes\.ts:\d+/, LINE_MS);
+  const broken = server.child.line(/notes\.ts:\d+/);
   await Deno.writeTextFile(file, `${NOTES}\nthrow new Error("broken edit");\n`);
   await broken;
   assert.deepEqual((await server.call("query", "notes:list")).value, ["KEPT"]);
-  const typed = server.child.line(/TS2322/, LINE_MS);
+  const typed = server.child.line(/TS2322/);
   await Deno.writeTextFile(file, `${NOTES}\nexport const wrong: number = "text";\n`);
   await typed;
   assert.deepEqual((await server.call("query", "notes:list")).value, ["kept"]);
@@ -267,8 +264,8 @@ Deno.test("--dev waits for an edit if the app is broken at the start", async () 
       ...["--data", a.dataDir, "--functions", a.functionsDir],
     ],
   });
-  await child.line(/Waiting for the next edit/, START_MS);
-  const served = child.line(/http:\/\/127\.0\.0\.1:\d+/, LINE_MS);
+  await child.line(/Waiting for the next edit/);
+  const served = child.line(/http:\/\/127\.0\.0\.1:\d+/);
   await Deno.writeTextFile(join(a.functionsDir, "notes.ts"), NOTES);
   const [url] = await served;
   assert.deepEqual((await new Served(child, url).call("query", "notes:list")).value, []);
@@ -298,7 +295,7 @@ Deno.test("the README's functions work, with a request over HTTP and in the docu
   await using reader = new Child({
     args: ["run", "--quiet", "--no-prompt", "--allow-net=127.0.0.1", script],
   });
-  await reader.line(/text: "hello"/, LINE_MS);
+  await reader.line(/text: "hello"/);
 });
 
 Deno.test("the example is served if there is no app, page and client included", async () => {
@@ -307,7 +304,7 @@ Deno.test("the example is served if there is no app, page and client included", 
   await using child = new Child({
     args: [..."run --quiet --no-prompt -P=serve main.ts --port 0 --data".split(" "), dataDir],
   });
-  const [url] = await child.line(/http:\/\/127\.0\.0\.1:\d+/, START_MS);
+  const [url] = await child.line(/http:\/\/127\.0\.0\.1:\d+/);
   for (
     const [path, text] of [["/", "<!doctype html"], ["/_/client.js", "export"], [
       "/_/",

@@ -20,7 +20,7 @@ Deno.test("NP13 the unit starts the installed version, with its own state folder
   assert.equal(program, Deno.execPath());
   const started = args.map((arg) => arg === "/var/lib/syncline" ? folder.at("data") : arg);
   await using server = new Child({ args: [...started, "--port", "0"] });
-  await server.line(/https:\/\/app\.example\.com|http:\/\/127\.0\.0\.1:\d+/, 120_000);
+  await server.line(/https:\/\/app\.example\.com|http:\/\/127\.0\.0\.1:\d+/);
   await verified(folder.at("syncline.service"));
 });
 

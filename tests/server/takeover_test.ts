@@ -16,7 +16,6 @@ import { RawHttp } from "./support/raw_http.ts";
 const SOCKETS = isLongRun ? 1_000 : 40;
 const CALLERS = isLongRun ? 8 : 4;
 const PAUSE_MS = isLongRun ? 2 : 4;
-const START_MS = 60_000;
 /** Takeovers with a process that is killed or frozen at a random moment. */
 const DISTURBANCES = repeats(3, 30);
 const FROZEN_MS = 2_000;
@@ -138,7 +137,7 @@ function serve(folder: TempFolder, ...flags: string[]): Child {
 }
 
 async function urlOf(child: Child): Promise<string> {
-  const [url] = await child.line(/http:\/\/127\.0\.0\.1:\d+/, START_MS);
+  const [url] = await child.line(/http:\/\/127\.0\.0\.1:\d+/);
   return url;
 }
 

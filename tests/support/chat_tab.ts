@@ -2,9 +2,6 @@
 import assert from "node:assert/strict";
 import type { Browser, Page } from "playwright-core";
 
-/** Far above what anything takes on a machine that is busy with other things. */
-const SHOWN_MS = 60_000;
-
 /** A tab of its own person: nothing is shared with other tabs. */
 export class ChatTab {
   readonly page: Page;
@@ -77,12 +74,12 @@ export class ChatTab {
   /** Waits until a message of a person is there and no longer on its way. */
   async sees(name: string, text: string): Promise<void> {
     const message = this.page.locator(".message:not(.pending)").filter({ hasText: text });
-    await message.waitFor({ timeout: SHOWN_MS });
+    await message.waitFor();
     assert.equal(await message.locator(".name").textContent(), name);
   }
 
   async connection(text: string): Promise<void> {
-    await this.page.getByRole("status").filter({ hasText: text }).waitFor({ timeout: SHOWN_MS });
+    await this.page.getByRole("status").filter({ hasText: text }).waitFor();
   }
 
   async bodies(): Promise<string[]> {

@@ -1,6 +1,7 @@
 /** Starts a Chromium for tests in a real browser. */
 import type { Browser } from "playwright-core";
 import { chromium, pathOf } from "./services.ts";
+import { HANG_MS } from "./waiting.ts";
 
 /** No sandbox, because tests run as root in containers too; nothing that talks to the outside. */
 const LAUNCH_FLAGS = [
@@ -16,10 +17,6 @@ const LAUNCH_FLAGS = [
   "--disable-sync",
 ];
 
-const LAUNCH_MS = 120_000;
-/** Waits for elements of a page end after this: far longer than a busy machine takes. */
-const ACTION_MS = 120_000;
-
 /** Starts a headless Chromium; close it with its `close()`. Throws if there is none: such a test `needs(chromium, ...)`. */
 export async function launchChromium(): Promise<Browser> {
   const executablePath = pathOf(chromium);
@@ -27,17 +24,17 @@ export async function launchChromium(): Promise<Browser> {
   // that.
   Deno.env.set("__IS_WSL_TEST__", "1");
   const { chromium: driver } = await import("playwright-core");
-  const browser = await driver.launch({ executablePath, args: LAUNCH_FLAGS, timeout: LAUNCH_MS });
+  const browser = await driver.launch({ executablePath, args: LAUNCH_FLAGS, timeout: HANG_MS });
   const newContext = browser.newContext.bind(browser);
   browser.newContext = async (options) => {
     const context = await newContext(options);
-    context.setDefaultTimeout(ACTION_MS);
+    context.setDefaultTimeout(HANG_MS);
     return context;
   };
   const newPage = browser.newPage.bind(browser);
   browser.newPage = async (options) => {
     const page = await newPage(options);
-    page.setDefaultTimeout(ACTION_MS);
+    page.setDefaultTimeout(HANG_MS);
     return page;
   };
   return browser;

@@ -29,8 +29,6 @@ const PROGRAMS = [
   "ps",
 ];
 /** Unpacking and starting, on a busy machine. */
-/** An archive is unpacked and the server started; several at once where there are few processors. */
-const START_MS = 120_000;
 
 const FUNCTIONS = `
   import { untypedMutation, untypedQuery } from "syncline/server";
@@ -124,7 +122,7 @@ export class Machine implements AsyncDisposable {
       if (!this.#running.has(run.process)) throw new Error(`The server ended: ${run.output.text}`);
       url = /http:\/\/127\.0\.0\.1:\d+/.exec(run.output.text)?.[0];
       return url !== undefined;
-    }, { what: () => run.output.text, timeoutMs: START_MS, everyMs: 50 });
+    }, { what: () => run.output.text, everyMs: 50 });
     return { ...run, url: url ?? "" };
   }
 
@@ -157,6 +155,6 @@ export async function call(url: string, kind: string, path: string, args: Record
 export async function untilEnded(pids: readonly number[]): Promise<void> {
   await until(
     async () => (await Promise.all(pids.map(commandLine))).every((line) => line === null),
-    { what: `none of ${pids} runs`, timeoutMs: START_MS, everyMs: 50 },
+    { what: `none of ${pids} runs`, everyMs: 50 },
   );
 }

@@ -1,12 +1,9 @@
 /** Checks that each server shows every acknowledged write exactly once, and that the sum of all balances is unchanged. */
 import assert from "node:assert/strict";
-import { until } from "../../support/waiting.ts";
+import { HANG_MS, until } from "../../support/waiting.ts";
 import { ACCOUNTS, BALANCE, LEDGER_ROWS } from "./bank_app.ts";
 import { ask, type Clients } from "./clients.ts";
 import type { ClusterProcess } from "./server_processes.ts";
-
-const QUERY_MS = 60_000;
-const LONG_MS = 120_000;
 
 export class Audit {
   readonly #clients: Clients;
@@ -46,12 +43,12 @@ export class Audit {
         this.#read.set(key, from);
         if (rows.length < LEDGER_ROWS) return from >= count;
       }
-    }, { what: () => `${server.name} shows ${from} of ${count} of ${client}`, timeoutMs: LONG_MS });
+    }, { what: () => `${server.name} shows ${from} of ${count} of ${client}` });
   }
 }
 
 async function query(server: ClusterProcess, path: string, args: object = {}): Promise<unknown> {
-  const answer = await ask(server.directUrl, { path, args, query: true, answerMs: QUERY_MS });
+  const answer = await ask(server.directUrl, { path, args, query: true, answerMs: HANG_MS });
   assert.equal(answer.status, "success", `${server.name} answers ${JSON.stringify(answer)}`);
   return answer.value;
 }

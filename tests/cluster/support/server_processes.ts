@@ -7,8 +7,6 @@ import { Gate } from "./gate.ts";
 import { SECRET } from "./servers.ts";
 import { freePort } from "../../support/ports.ts";
 
-const START_MS = 120_000;
-
 /** Connections of a server, which tests can cut. */
 export interface Gates {
   /** From clients to it. */
@@ -78,7 +76,7 @@ export class ClusterProcess {
     const { name, args, env, onLeadershipLog } = this.#options;
     const onLine = (line: string) => LEADERSHIP.test(line) && onLeadershipLog(`${name}: ${line}`);
     const child = this.#child = new Child({ args, env, onLine });
-    await child.line(/http:\/\/127\.0\.0\.1:\d+/, START_MS);
+    await child.line(/http:\/\/127\.0\.0\.1:\d+/);
   }
 
   async end(signal: "SIGKILL" | "SIGTERM"): Promise<void> {

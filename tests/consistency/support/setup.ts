@@ -16,7 +16,6 @@ const FUNCTIONS = "tests/consistency/functions";
 const FREEZE_MS_MAX = 3_000;
 const TAKEOVER_MS_MAX = 2_500;
 const REPAIR_MS_MAX = 4_000;
-const SERVE_MS = 120_000;
 
 /** An address of the app. Several processes may share it. */
 export interface Machine {
@@ -118,7 +117,7 @@ export class LocalSetup implements Setup {
 
   async inflict(fault: string, pick: (below: number) => number): Promise<void> {
     await this.#faults[fault]?.(this, pick);
-    await until(() => serves(this.#port), { what: `the server serves after ${fault}`, timeoutMs: SERVE_MS });
+    await until(() => serves(this.#port), { what: `the server serves after ${fault}` });
   }
 
   lastOutput(): string {
@@ -196,7 +195,7 @@ export class ClusterSetup implements Setup {
 
   async inflict(fault: string, pick: (below: number) => number): Promise<void> {
     const rig = this.#rig;
-    const leader = await found(() => rig.leader(), { what: "a server leads", timeoutMs: SERVE_MS });
+    const leader = await found(() => rig.leader(), { what: "a server leads" });
     const others = rig.servers.filter((server) => server !== leader);
     const follower = others[pick(others.length)] ?? leader;
     if (fault === "cut") rig.servers[pick(rig.servers.length)]?.gates.clients.breakOff();
@@ -211,7 +210,7 @@ export class ClusterSetup implements Setup {
       await pause(pick(REPAIR_MS_MAX));
       await repair();
     }
-    await until(() => rig.allServe(), { what: `all servers serve after ${fault}`, timeoutMs: SERVE_MS });
+    await until(() => rig.allServe(), { what: `all servers serve after ${fault}` });
   }
 
   lastOutput(): string {

@@ -15,14 +15,14 @@ export const random = mulberry32(seed);
 /** Waits until something holds. Throws with what it was, and with the server's log, when it does not in time. */
 export function until(
   holds: () => boolean,
-  { what, timeoutMs, server }: {
+  { what, server, ...options }: {
     readonly what: string;
-    readonly timeoutMs: number;
     readonly server: ServerProcess;
+    readonly timeoutMs?: number;
   },
 ): Promise<void> {
   return waitUntil(holds, {
+    ...options,
     what: () => `${what} (seed ${seed}); the server:\n${server.lastOutput}`,
-    timeoutMs,
   });
 }

@@ -62,8 +62,6 @@ Deno.test("[FA15] side effects of a call are undone, or end its isolate without 
       it.logged.length = 0;
       assert.equal(await run(), "answered");
       await until(() => it.logged.some((text) => text.includes("left work behind")), {
-        // Runners have a low priority.
-        timeoutMs: 300_000,
         what: () => it.logged.join("\n"),
       });
       assert.equal(await it.query("a:one"), 1);

@@ -1,11 +1,11 @@
 /** Runs scenarios, each beside the bystander, and prints their table. */
 import assert from "node:assert/strict";
 import { ServerProcess } from "../../support/processes/server_process.ts";
+import { HANG_MS } from "../../support/waiting.ts";
 import { Bystander, type Waits } from "./bystander.ts";
 import { elsewhere } from "./elsewhere.ts";
 import type { MayWait, Result, Scenario } from "./scenario.ts";
 
-const LOG_WAIT_MS = 60_000;
 const LOG_LINES_MAX = 10_000;
 /** The duration of the bystander's activity in each row. */
 const ROW_MS_MIN = 1_000;
@@ -81,7 +81,7 @@ class Place implements AsyncDisposable {
       const timer = setTimeout(() => {
         this.#listeners.delete(listener);
         reject(new Error(`The log does not say ${pattern}; last lines:\n${this.server.lastOutput}`));
-      }, LOG_WAIT_MS);
+      }, HANG_MS);
     });
   }
 

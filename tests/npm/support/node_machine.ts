@@ -127,7 +127,7 @@ export class Running implements AsyncDisposable {
       }
       assert.ok(!this.#over, `It has ended without ${pattern}:\n${this.output.join("\n")}`);
       return null;
-    }, { what: () => `${pattern} in:\n${this.output.join("\n")}`, timeoutMs: 120_000, everyMs: 20 });
+    }, { what: () => `${pattern} in:\n${this.output.join("\n")}`, everyMs: 20 });
   }
 
   /** Presses Ctrl-C: the whole group is signaled. Resolves when no process holds the output any more. */

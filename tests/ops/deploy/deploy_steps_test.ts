@@ -8,7 +8,6 @@ import { TempFolder } from "../../support/temp_folder.ts";
 import type { Step } from "./stopping_server.ts";
 import { bundleOf, firstApp, secondApp, startDeployWorld } from "./support.ts";
 
-const START_MS = 120_000;
 const VERSION = "/versions/[0-9a-f]{32}$";
 const RECORD = "/deployed\\.json$";
 
@@ -48,7 +47,7 @@ class SteppedServer implements AsyncDisposable {
       env: { ...runtimeEnvironment, SYNCLINE_TEST_STEP_FILE: stepFile },
     });
     try {
-      const [, url = ""] = await child.line(/(http:\/\/[\w.]+:\d+)\//, START_MS);
+      const [, url = ""] = await child.line(/(http:\/\/[\w.]+:\d+)\//);
       return new SteppedServer(child, { url, admin });
     } catch (error) {
       await child.kill();
@@ -57,7 +56,7 @@ class SteppedServer implements AsyncDisposable {
   }
 
   stands(): Promise<unknown> {
-    return this.#child.line(/^blocked at the step$/, START_MS);
+    return this.#child.line(/^blocked at the step$/);
   }
 
   async kill(): Promise<void> {

@@ -11,7 +11,6 @@ import { TempFolder } from "../../support/temp_folder.ts";
 import { firstApp, password } from "./support.ts";
 
 const MiB = 1024 * 1024;
-const START_MS = 60_000;
 /** Allowed memory of main besides the bundle, for any size: chunks in transit, and garbage among them. */
 const MORE_MAX = 120 * MiB;
 
@@ -38,8 +37,8 @@ Deno.test("[DP6] 64 MiB are deployed in bounded memory, and larger bundles are r
     ],
   });
   const [[url], [, setup]] = await Promise.all([
-    server.line(/http:\/\/127\.0\.0\.1:\d+/, START_MS),
-    server.line(/#\w+=(\S+)/, START_MS),
+    server.line(/http:\/\/127\.0\.0\.1:\d+/),
+    server.line(/#\w+=(\S+)/),
   ]);
   const post = async (path: string, init: RequestInit & { readonly method: string }) => {
     const response = await fetch(`${url}${path}`, init);

@@ -15,7 +15,6 @@ export interface Turn {
 }
 
 const PROGRAM = fileURLToPath(new URL("./machine_control_process.ts", import.meta.url));
-const START_MS = 60_000;
 /** As that of the process that ships. */
 const NICENESS = "5";
 const TURNS_KEPT = 2_000;
@@ -46,7 +45,7 @@ export class MachineControl implements AsyncDisposable {
     const control = new MachineControl();
     try {
       // Throws when the process ends.
-      await control.#child.line(/^turn /, START_MS);
+      await control.#child.line(/^turn /);
       return control;
     } catch (error) {
       await control[Symbol.asyncDispose]();

@@ -8,7 +8,6 @@ import { Child, projectDir } from "../../support/processes/child.ts";
 import { Commands } from "../../support/commands.ts";
 import { filesOf, TemporaryFolder } from "./support.ts";
 
-const START_MS = 60_000;
 const KILLED_RESTORE = fileURLToPath(new URL("./support/killed_restore.ts", import.meta.url));
 
 const commands = Commands.with("restore");
@@ -68,7 +67,7 @@ class Place implements AsyncDisposable {
   async serve(): Promise<Served> {
     const child = new Child({ args: this.#serveArgs() });
     try {
-      const [url] = await child.line(/http:\/\/127\.0\.0\.1:\d+/, START_MS);
+      const [url] = await child.line(/http:\/\/127\.0\.0\.1:\d+/);
       return new Served(child, url);
     } catch (error) {
       await child[Symbol.asyncDispose]();

@@ -5,8 +5,6 @@ import { Child } from "../../support/processes/child.ts";
 import { TestSocket } from "../../auth/server/test_server.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 
-const START_MS = 60_000;
-
 const FUNCTIONS = `
 import { untypedQuery } from "syncline/server";
 export const one = untypedQuery({ args: {}, handler: () => 1 });
@@ -24,10 +22,7 @@ Deno.test("[AD7] a restart is answered, closes sockets with 1012 and exits with 
       ...["--data", join(dir, "data"), "--functions", functionsDir],
     ],
   });
-  const [, url = "", setup = ""] = await child.line(
-    /(http:\S+)\/_\/#svc_setup_token=(\S+)/,
-    START_MS,
-  );
+  const [, url = "", setup = ""] = await child.line(/(http:\S+)\/_\/#svc_setup_token=(\S+)/);
   const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
     fetch(`${url}${path}`, {
       method: "POST",

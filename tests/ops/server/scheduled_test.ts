@@ -40,8 +40,10 @@ Deno.test("[SB1] [SB5] a server makes backups at its interval, and keeps the con
   const { body } = await server.post("/api/mutation", { path: "notes:add", args: {} });
   assert.equal(body.value, "done");
   await server.logs("info Old scheduled backup deleted");
+  await until(async () => (await scheduledIn(target)).length === 2);
   await server.restart(async () => {
-    assert.equal((await scheduledIn(target)).length, 2);
+    // The stop may interrupt a cycle after the new backup, before the old one is deleted.
+    assert.ok((await scheduledIn(target)).length <= 3);
     assert.ok((await Deno.stat(join(target, byHand))).isFile);
     assert.deepEqual(await Array.fromAsync(Deno.readDir(join(server.dataDir, "outgoing"))), []);
   });

@@ -1,6 +1,7 @@
 /** A Deno process started by the benchmark or by a test, with its output as lines. Killed at the latest when it is disposed. */
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { HANG_MS } from "../waiting.ts";
 import { lines } from "./lines.ts";
 
 /** The project's folder, where processes are started so that they find `deno.json`. */
@@ -73,7 +74,7 @@ export class Child implements AsyncDisposable {
   }
 
   /** The next line that matches. Throws with the last output when the process ends or the time passes before. */
-  async line(pattern: RegExp, timeoutMs: number): Promise<RegExpExecArray> {
+  async line(pattern: RegExp, timeoutMs = HANG_MS): Promise<RegExpExecArray> {
     const { promise, resolve, reject } = Promise.withResolvers<RegExpExecArray>();
     this.#waiting.push({ pattern, found: resolve });
     const fail = (why: string) => reject(new Error(`${why}; last output:\n${this.lastOutput}`));

@@ -23,8 +23,6 @@ export interface ServerOptions {
   readonly onLine?: (line: string) => void;
 }
 
-const START_MS = 60_000;
-
 /** A function call's answer over HTTP. */
 interface CallAnswer {
   readonly status: "success" | "error";
@@ -69,7 +67,7 @@ export class ServerProcess implements AsyncDisposable {
       ...(options.onLine && { onLine: options.onLine }),
     });
     try {
-      const [, port] = await child.line(/https?:\/\/[\w.[\]:-]*?:(\d+)/, START_MS);
+      const [, port] = await child.line(/https?:\/\/[\w.[\]:-]*?:(\d+)/);
       return new ServerProcess(child, Number(port));
     } catch (error) {
       await child.kill();
