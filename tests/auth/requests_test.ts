@@ -41,7 +41,7 @@ for (const path of posts) {
   });
 }
 
-Deno.test("AE1 a body is parsed as JSON whatever its content type", async () => {
+Deno.test("AE1 a body is parsed as JSON with any content type", async () => {
   await using accounts = await startTestAccounts();
   const credential = { email: "nobody@example.com", password };
   for (

@@ -78,7 +78,7 @@ const browserTest = ({ name, test }: { name: string; test: (world: World) => Pro
   Deno.test({ name, sanitizeOps: false, sanitizeResources: false, fn: () => withWorld(test) });
 
 browserTest({
-  name: "OA17 a link with somebody else's tokens signs nobody in",
+  name: "OA17 a link with tokens of another account signs no one in",
   test: async ({ server, browser, session }) => {
     const attacker = await session("attacker@example.com");
     const context = await browser.newContext();
