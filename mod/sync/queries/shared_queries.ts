@@ -3,8 +3,7 @@
  * the hub, which reports commits and starts refresh batches. A result is valid from the snapshot of its run until a commit
  * changes what it read. One-shot calls get a result at the newest commit at the time of the call, or later.
  */
-import { LRUCache } from "lru-cache";
-import type { CommitEntry } from "../../engine/types.ts";
+import type { CommitEntry, ReadSet } from "../../engine/types.ts";
 import type {
   FollowedGroup,
   FunctionCall,
@@ -31,13 +30,12 @@ import {
   type Waiter,
 } from "./shared_query.ts";
 import { planRefresh } from "./refresh_plan.ts";
+import { CallerRoundRobin } from "./caller_round_robin.ts";
 
 /** Blocked callers that are skipped when choosing the identity of a run. */
 const BLOCKED_CALLERS_MAX = 64;
 /** Subscribers and waiting calls checked for that. Many may belong to the same blocked caller. */
 const CANDIDATES_MAX = 16_384;
-/** Callers whose last slow run is recorded. */
-const SLOW_CALLERS_MAX = 10_000;
 
 export interface SharedQueriesOptions {
   readonly host: FunctionHost;
@@ -79,9 +77,7 @@ export class SharedQueries {
   readonly #ahead = new Set<SharedQuery>();
   /** A quick batch has not pinned its snapshot. No other batch starts until then. */
   #awaitingSnapshot = false;
-  /** Number of the last slow run of each caller, in ascending order. */
-  readonly #lastServed = new LRUCache<string, number>({ max: SLOW_CALLERS_MAX });
-  #slowRuns = 0;
+  readonly #slowCallers = new CallerRoundRobin();
   #runCount = 0;
   #batchCount = 0;
   #waiterCount = 0;
@@ -154,6 +150,7 @@ export class SharedQueries {
 
   subscribe(subscriber: Subscriber, spec: QuerySpec): void {
     const query = this.#table.findOrCreate(spec, subscriber.identity);
+    this.#table.use(query);
     subscriber.shared = query;
     query.subscribers.add(subscriber);
     if (query.current) this.#options.onCacheHit?.(spec.udfPath);
@@ -191,10 +188,11 @@ export class SharedQueries {
     const query = this.#table.findOrCreate(spec, identity);
     const newest = query.newest;
     if (newest !== undefined && query.current && !query.nondeterministic) {
-      this.#updateState(query);
+      this.#table.touch(query);
       this.#options.onCacheHit?.(spec.udfPath);
       return Promise.resolve(newest.outcome);
     }
+    this.#table.use(query);
     if (this.#waiterCount >= sharedQueryLimits.queuedQueriesMax) {
       this.#updateState(query);
       return Promise.resolve(failed("internal", "The server is overloaded: too many queries are waiting"));
@@ -274,22 +272,12 @@ export class SharedQueries {
   #startSlowBatches(): void {
     while (this.#options.host.readers.slowFree?.() === true) {
       const { queries, together } = this.#plan();
-      const next = queries.filter((query) => this.#isSlow(query))
-        .map((query) => ({ query, turn: this.#runIdentity(query).caller?.turn ?? "" }))
-        .reduce<{ query: SharedQuery; turn: string } | null>(
-          (first, each) =>
-            first === null || this.#lastServedAt(each.turn) < this.#lastServedAt(first.turn) ? each : first,
-          null,
-        );
+      const slow = queries.filter((query) => this.#isSlow(query));
+      const next = this.#slowCallers.next(slow, (query) => this.#runIdentity(query).caller?.turn ?? "");
       if (next === null) return;
-      this.#lastServed.set(next.turn, ++this.#slowRuns);
-      const group = together.has(next.query) ? queries.filter((query) => together.has(query)) : [next.query];
+      const group = together.has(next) ? queries.filter((query) => together.has(query)) : [next];
       this.#startBatch(group, { slow: true });
     }
-  }
-
-  #lastServedAt(turn: string): number {
-    return this.#lastServed.peek(turn) ?? 0;
   }
 
   #isSlow(query: SharedQuery): boolean {
@@ -386,7 +374,24 @@ export class SharedQueries {
       ? query
       : this.#table.findOrCreateInScope(query.spec, { scope, identity: run.identity }).query;
     if (target !== query) this.#copyVersions(target, query);
-    const version = this.#record(target, answer);
+    target.durationMs = answer.durationMs;
+    target.nondeterministic = answer.nondeterministic;
+    const touch = this.#recentCommits.firstTouch(answer.readSet, answer.ts);
+    const version = {
+      from: answer.ts,
+      through: touch === null ? Infinity : touch - 1,
+      outcome: answer.outcome,
+    };
+    if (target === query && query.subscribers.size === 0) {
+      this.#answerWaiters(query, { run, version });
+      const isUnused = !query.inUse && !query.current;
+      if (isUnused && (touch !== null || !this.#table.isWorthCaching(query, answer))) {
+        this.#table.drop(query);
+        this.#options.onWork();
+        return;
+      }
+    }
+    this.#record(target, version, answer.readSet);
     if (target !== query) this.#reassignAll(query, scope);
     if (answer.nondeterministic && target.subscribers.size > 0) this.#options.onVolatile?.(target);
     this.#answerWaiters(target, { run, version });
@@ -395,27 +400,20 @@ export class SharedQueries {
     this.#options.onWork();
   }
 
-  #record(target: SharedQuery, answer: QueryAnswer): Version {
-    target.durationMs = answer.durationMs;
-    target.nondeterministic = answer.nondeterministic;
-    const previous = target.newest?.outcome;
-    const outcome = previous !== undefined && sameOutcome(previous, answer.outcome, this.#options)
-      ? previous
-      : answer.outcome;
-    const touch = this.#recentCommits.firstTouch(answer.readSet, answer.ts);
-    const version: Version = { from: answer.ts, through: touch === null ? Infinity : touch - 1, outcome };
+  #record(target: SharedQuery, version: Version, readSet: ReadSet): void {
     // A valid result stays: this run was for a one-shot call or a caller of a narrower scope.
-    if (target.current) return version;
-    if (target.insert({ ...version })) {
-      if (target.readSet === null || !sameReadSet(target.readSet, answer.readSet)) {
+    if (target.current) return;
+    const previous = target.newest?.outcome;
+    const isSame = previous !== undefined && sameOutcome(previous, version.outcome, this.#options);
+    if (target.insert(isSame ? { ...version, outcome: previous } : { ...version })) {
+      if (target.readSet === null || !sameReadSet(target.readSet, readSet)) {
         if (target.readSet !== null) this.#index.remove(target, target.readSet);
-        this.#index.add(target, answer.readSet);
-        target.readSet = answer.readSet;
+        this.#index.add(target, readSet);
+        target.readSet = readSet;
       }
     }
-    if (answer.ts > this.#ts) this.#ahead.add(target);
+    if (version.from > this.#ts) this.#ahead.add(target);
     this.#prune(target);
-    return version;
   }
 
   /** Copies ended versions into a query of a narrower scope: they were valid for each of its callers. */
