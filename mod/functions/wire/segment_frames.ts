@@ -57,13 +57,16 @@ export function parseFrameText<Message>(text: string): WireFrame<Message> {
 
 /** Encodes a frame's text as bytes. @throws RangeError if it exceeds the limit. */
 export function encodeFrameText(text: string): Uint8Array<ArrayBuffer> {
-  // A UTF-16 unit takes at most three bytes. Small frames reserve that, large ones are measured first.
-  const roomBytes = text.length * 3;
-  if (roomBytes <= 65_536) {
+  // A UTF-16 unit takes at most three bytes. Small frames reserve that. Most large ones are ASCII, others are measured first.
+  const { length } = text;
+  const roomBytes = length * 3 <= 65_536 ? length * 3 : length;
+  if (roomBytes <= isolateLimits.frameBytesMax) {
     const bytes = new Uint8Array(HEADER_BYTES + roomBytes);
-    const { written } = encoder.encodeInto(text, bytes.subarray(HEADER_BYTES));
-    new DataView(bytes.buffer).setUint32(0, written);
-    return bytes.subarray(0, HEADER_BYTES + written);
+    const { read, written } = encoder.encodeInto(text, bytes.subarray(HEADER_BYTES));
+    if (read === length) {
+      new DataView(bytes.buffer).setUint32(0, written);
+      return bytes.subarray(0, HEADER_BYTES + written);
+    }
   }
   const body = encoder.encode(text);
   if (body.length > isolateLimits.frameBytesMax) {
