@@ -51,7 +51,7 @@ export class IdleCollection {
     this.#workMs = 0;
   }
 
-  /** What a start leaves behind is collected at the first idle check. */
+  /** The garbage of a start is collected at the first idle check. */
   #isDue(): boolean {
     if (this.#heapBytes === null) return this.#idleChecks > 0;
     if (this.#idleChecks < IDLE_CHECKS_MIN) return false;
