@@ -16,14 +16,14 @@ export const elsewhere: readonly Elsewhere[] = [
     rule: "",
     name: "app code that patches the validators of the service",
     test: "tests/functions/isolate/shared_objects_test.ts",
-    named: "sees nothing of what the service validates, reads and writes",
+    named: "do not see what the server validates, reads and writes",
     before: "read password hashes, made itself an administrator",
   },
   {
     rule: "",
     name: "an action that opens a descriptor of the process",
     test: "tests/functions/isolate/descriptors_test.ts",
-    named: "what actions have of the network takes over nothing that is open already",
+    named: "the network access of actions cannot take over open connections",
     before: "forged answers, mutations as another user",
   },
   {
@@ -58,14 +58,14 @@ export const elsewhere: readonly Elsewhere[] = [
     rule: "VE1",
     name: "an edit on disk while the server runs",
     test: "tests/functions/host/versions_test.ts",
-    named: "VE1 an edit on disk reaches nobody before it is loaded",
+    named: "VE1 an edit on disk affects nobody before it is loaded",
     before: "code of two versions at once",
   },
   {
     rule: "SF4",
     name: "a start without functions on an app's data",
     test: "tests/server/server_test.ts",
-    named: "SF4 the bundled example is served on data of its own",
+    named: "SF4 the bundled example has its own data folder",
     before: "the example added its tables",
   },
   {
@@ -121,7 +121,7 @@ export const elsewhere: readonly Elsewhere[] = [
     rule: "PE1",
     name: "main reads, writes, links and starts what is not its own",
     test: "tests/server/own_permissions_test.ts",
-    named: "[PE1] [PE2] [PE3] a server that has started may use its own files",
+    named: "[PE1] [PE2] [PE3] a started server may use its own files",
     before: "everything was allowed",
   },
   {
