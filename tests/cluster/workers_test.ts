@@ -116,7 +116,7 @@ class Server implements AsyncDisposable {
   async clientsOnAll(atLeast: number): Promise<SynclineClient[]> {
     const clients: SynclineClient[] = [];
     for (;;) {
-      clients.push(new SynclineClient(this.url, { polling: false }));
+      clients.push(new SynclineClient(this.url, { polling: false, webSocket: WebSocket }));
       await until(() => clients.every((client) => client.connectionState().isConnected));
       if (clients.length >= atLeast && await this.onAll()) return clients;
       assert.ok(clients.length < 200, "some process gets no connection");

@@ -196,7 +196,7 @@ Deno.test("[TO1] [TO2] a running server is taken over, or continues", async (t) 
       const callers = [true, false].map((keepAlive) =>
         httpCaller(port, { by: `wrong ${keepAlive}`, keepAlive })
       );
-      const client = new SynclineClient(url);
+      const client = new SynclineClient(url, { webSocket: WebSocket });
       await until(() => client.connectionState().isConnected);
       const failed = serve(folder, "--takeover", "--functions", folder.at("wrong"));
       assert.equal((await failed.exited).code, 1);

@@ -261,7 +261,7 @@ Deno.test("[RP8] calls for which a journal left no disk space run once more when
       batch: `b${batch}`,
       calls: texts.map((text) => call("put", { text })),
     });
-    // A slow machine may run the batch in several groups, of which the last is one call.
+    // A slow machine may run the batch in several groups. None is announced if the last one is a single call.
     assert.ok(events.filter((event) => event === "Committing").length <= 1);
   }
   const answers = sender.groups.flatMap(({ answers }) => answers);
