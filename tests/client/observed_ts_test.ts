@@ -4,8 +4,8 @@ import { SynclineClient, SynclineHttpClient } from "../../mod/client/mod.ts";
 import { until } from "../support/waiting.ts";
 import { withServer } from "./support/real_server.ts";
 
-/** About half a second of a reader's time. */
-const ROUNDS = 80_000_000;
+/** About a fifth of a second of a reader's time. */
+const ROUNDS = 30_000_000;
 
 /** A client whose connection can be lost, and what it shows of an author's numbers. */
 class Tab {

@@ -41,9 +41,13 @@ Deno.test("equal seeds give equal runs of the cluster", async () => {
   assert.deepEqual(await run(), await run());
 });
 
-/** Runs seeds until one fails with this, always the same ones. */
-async function findBug(violation: RegExp, options: { readonly letsInAtOnce?: boolean } = {}): Promise<void> {
-  for (let seed = 1; seed <= SEEDS_MAX; seed++) {
+/** Runs seeds until one fails with this, always the same ones. The first is one that found the bug, which saves time. */
+async function findBug(
+  violation: RegExp,
+  { first, ...options }: { readonly first: number; readonly letsInAtOnce?: boolean },
+): Promise<void> {
+  for (let n = 0; n < SEEDS_MAX; n++) {
+    const seed = (first - 1 + n) % SEEDS_MAX + 1;
     try {
       await simulateCluster({ seed, steps: STEPS, ...options });
     } catch (error) {
@@ -73,21 +77,21 @@ Deno.test("a planted bug of the cluster is found: a group is shown before its ro
         return Promise.resolve(null);
       },
   });
-  await findBug(/shows what the log does not have|was answered before it ran/);
+  await findBug(/shows what the log does not have|was answered before it ran/, { first: 1 });
 });
 
 Deno.test("a planted bug of the cluster is found: followers forget recorded outcomes", async () => {
   using _bug = planted(ReplayRecords.prototype, { name: "saveRun", by: () => () => {} });
-  await findBug(/ts of .* by|result of .* by|success of .* by/);
+  await findBug(/ts of .* by|result of .* by|success of .* by/, { first: 6 });
 });
 
 Deno.test("a planted bug of the cluster is found: a server accepts a client that has seen newer data elsewhere", async () => {
-  await findBug(/a new socket shows an older state than was seen/, { letsInAtOnce: true });
+  await findBug(/a new socket shows an older state than was seen/, { first: 10, letsInAtOnce: true });
 });
 
 Deno.test("a planted bug of the cluster is found: a server ignores the ts that a client reports as seen", async () => {
   using _bug = planted(Transitions.prototype, { name: "observed", by: () => () => {} });
-  await findBug(/a new socket shows an older state than was seen/);
+  await findBug(/a new socket shows an older state than was seen/, { first: 41 });
 });
 
 /** A failure is taken for a rollback: by the client, and by what looks after it. */
@@ -102,7 +106,7 @@ Deno.test("a planted bug of the cluster is found: a row with an unknown outcome 
         return refused && { ...refused, known: true };
       },
   });
-  await findBug(/a row exists that was reported as absent/);
+  await findBug(/a row exists that was reported as absent/, { first: 92 });
 });
 
 Deno.test("a planted bug of the cluster is found: a call lost with its leader is treated as not run", async () => {
@@ -126,7 +130,7 @@ Deno.test("a planted bug of the cluster is found: a call lost with its leader is
         linkEnded.call(this, link);
       },
   });
-  await findBug(UNTRUE);
+  await findBug(UNTRUE, { first: 25 });
 });
 
 Deno.test("a planted bug of the cluster is found: a rejection on a later socket is answered, regardless of the outcome of an earlier one", async () => {
@@ -134,7 +138,7 @@ Deno.test("a planted bug of the cluster is found: a rejection on a later socket 
     name: "isUnsettled",
     by: () => ({ data }) => data?.code === "outcome_unknown",
   });
-  await findBug(UNTRUE);
+  await findBug(UNTRUE, { first: 19 });
 });
 
 Deno.test("a planted bug of the cluster is found: a group without a row is answered under any leader", async () => {
@@ -145,5 +149,5 @@ Deno.test("a planted bug of the cluster is found: a group without a row is answe
         return row === null ? Promise.resolve(null) : append.call(this, row);
       },
   });
-  await findBug(/a mutation read the old state/);
+  await findBug(/a mutation read the old state/, { first: 12 });
 });
