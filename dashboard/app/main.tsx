@@ -6,7 +6,7 @@ import { createRoot } from "react-dom/client";
 import { SynclineClient } from "syncline/client";
 import { SynclineProvider } from "syncline/react";
 import { adminSession } from "./server/admin_session.ts";
-import { currentRoute } from "./shell/route.ts";
+import { currentRoute, replace } from "./shell/route.ts";
 import { SignIn } from "./shell/sign_in.tsx";
 import { Shell } from "./shell/shell.tsx";
 import { applyTheme } from "./shell/theme.ts";
@@ -52,7 +52,7 @@ function Dashboard() {
 /** Reads the setup token from the address and removes it there. */
 function takeSetupToken(): string | null {
   const token = new URLSearchParams(location.hash.slice(1)).get("svc_setup_token");
-  if (token !== null) history.replaceState(null, "", location.pathname);
+  if (token !== null) replace([]);
   return token;
 }
 

@@ -5,7 +5,7 @@
 import { build, type BuildResult, type Metafile, type Plugin, stop } from "esbuild";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { viewNames } from "../app/shell/view_names.ts";
+import { viewGroups } from "../app/shell/view_names.ts";
 import { ICON_PATHS, type IconName } from "../app/ui/icon_paths.ts";
 import project from "../../deno.json" with { type: "json" };
 
@@ -148,13 +148,18 @@ function frame(): string {
     ` stroke-linecap="round" stroke-linejoin="round" aria-hidden="true"><path d="${
       ICON_PATHS[name]
     }"/></svg>`;
-  const entries = viewNames.map(({ name, title, icon: drawn }) =>
-    `<li><a href="#/${name}">${icon(drawn)} ${title}</a></li>`
-  );
+  const groups = viewGroups.map(({ title, views }) => {
+    const entries = views.map((view) =>
+      `<li><a href="#/${view.name}">${icon(view.icon)} ${view.title}</a></li>`
+    );
+    return `${title === null ? "" : `<p class="nav-title">${title}</p>`}<ul class="nav">${
+      entries.join("")
+    }</ul>`;
+  });
   return `<div class="shell frame"><aside class="side"><a class="brand" href="#/overview">` +
     `<img src="./icon.svg" alt="" width="20" height="20"> Syncline</a>` +
     `<span class="button nav-button">${icon("search")} Go to… <span class="keys">⌘K</span></span>` +
-    `<nav><ul class="nav">${entries.join("")}</ul></nav></aside>` +
+    `<nav>${groups.join("")}</nav></aside>` +
     `<div class="stage"><div class="view"><div class="view-head"></div></div></div></div>`;
 }
 

@@ -84,19 +84,22 @@ export function wantedIndexes(definition: TableDefinition): Omit<CatalogIndex, "
 }
 
 export class Tables {
+  /** Stored tables that the schema lacks, by name. Ids do not lead to them. */
+  readonly orphaned: ReadonlyMap<string, Table>;
   readonly #byName = new Map<string, Table>();
   readonly #byNumber = new Map<number, Table>();
 
-  constructor(tables: readonly Table[]) {
+  constructor(tables: readonly Table[], orphaned: readonly Table[] = []) {
+    this.orphaned = new Map(orphaned.map((table) => [table.name, table]));
     for (const table of tables) {
       this.#byName.set(table.name, table);
       this.#byNumber.set(table.number, table);
     }
   }
 
-  /** Returns the table with this name. Throws an `EngineError` if the schema has none. */
+  /** Returns the table with this name. Throws an `EngineError` if there is none. */
   named(name: string): Table {
-    const table = this.#byName.get(name);
+    const table = this.#byName.get(name) ?? this.orphaned.get(name);
     if (table !== undefined) return table;
     const app = [...this.#byName.keys()].filter((known) => !known.startsWith("_"));
     throw new EngineError(
@@ -105,8 +108,9 @@ export class Tables {
     );
   }
 
+  /** Returns all tables, the orphaned ones last. */
   all(): Table[] {
-    return [...this.#byName.values()];
+    return [...this.#byName.values(), ...this.orphaned.values()];
   }
 
   /** Returns the table of an id, or `undefined` if the string is not an id of a known table. */
@@ -199,9 +203,11 @@ function listNames(names: readonly string[]): string {
 export function loadTables(
   connection: Connection,
   schema: SchemaDefinition,
-  { missing = "refuse" }: {
+  { missing = "refuse", orphaned = false }: {
     /** Treatment of tables and indexes that the database does not have. */
     readonly missing?: "refuse" | "leave";
+    /** Whether to load the app's stored tables that the schema lacks, too. */
+    readonly orphaned?: boolean;
   } = {},
 ): Tables {
   const catalog = readCatalog(connection);
@@ -224,7 +230,36 @@ export function loadTables(
     const indexes = indexSet(documentsTable(known.number), numbered);
     tables.push(table(name, { number: known.number, definition, indexes }));
   }
-  return new Tables(tables);
+  const others = orphaned
+    ? [...catalog.values()].filter(({ name }) => !schema.has(name) && !name.startsWith("_"))
+    : [];
+  return new Tables(
+    tables,
+    others.map((stored) =>
+      table(stored.name, {
+        number: stored.number,
+        definition: storedDefinition(stored),
+        indexes: indexSet(documentsTable(stored.number), stored.indexes),
+      })
+    ),
+  );
+}
+
+/** Returns the definition of a stored table without validation and vector indexes. */
+export function storedDefinition({ indexes }: CatalogTable): TableDefinition {
+  const of = (kind: IndexKind) =>
+    indexes.filter((index) => index.kind === kind)
+      .map(({ name, definition }) => ({ name, parsed: JSON.parse(definition) }));
+  return {
+    ...uncheckedTable,
+    indexes: of("fields").filter(({ name }) => name !== BY_CREATION_TIME)
+      .map(({ name, parsed: fields }) => ({ name, fields })),
+    searchIndexes: of("search").map(({ name, parsed: [searchField, filterFields] }) => ({
+      name,
+      searchField,
+      filterFields,
+    })),
+  };
 }
 
 /** A table without indexes that accepts all documents. */

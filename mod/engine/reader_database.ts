@@ -123,7 +123,7 @@ class SqliteReaderDatabase implements ReaderDatabase {
   }
 
   useSchema(schema: SchemaDefinition, options: { readonly missing?: "refuse" | "leave" } = {}): void {
-    this.#tables = loadTables(this.#connection, schema, options);
+    this.#tables = loadTables(this.#connection, schema, { ...options, orphaned: true });
   }
 
   openSnapshot(): number {

@@ -69,6 +69,37 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await page.locator(".cell", { hasText: "paid" }).waitFor({ state: "detached" });
   });
 
+  await t.step("the order of fields is no conflict, and a field that occurs twice is refused", async () => {
+    await editor().fill('{ "total": 22, "state": "open", "title": "Lamp" }');
+    await button("Save").click();
+    await page.locator(".cell", { hasText: "22" }).waitFor();
+    assert.equal(await page.getByText("Someone else changed").count(), 0);
+    await editor().fill('{ "title": "Lamp", "title": "Lost", "state": "open", "total": 20 }');
+    await button("Save").click();
+    await page.getByRole("alert").getByText('The field "title" occurs twice').waitFor();
+  });
+
+  await t.step("DA16 unsaved edits are kept until they are discarded, and Ctrl+S saves", async () => {
+    await editor().fill('{ "title": "Lamp", "state": "open", "total": 23 }');
+    await keys("Escape");
+    await page.getByRole("heading", { name: "Discard unsaved changes?" }).waitFor();
+    await button("Keep editing").click();
+    await keys("Control+s");
+    await page.locator(".cell", { hasText: "23" }).waitFor();
+    await page.waitForFunction(() => document.querySelector(".sheet .button[data-tone=accent]:disabled"));
+    await editor().fill('{ "title": "Lamp", "state": "open", "total": 24 }');
+    const here = page.url();
+    await page.evaluate(() => location.hash = "#/users");
+    await button("Keep editing").click();
+    assert.equal(page.url(), here);
+    await keys("Escape");
+    await button("Discard changes").click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await page.locator(".cell", { hasText: "24" }).waitFor({ state: "detached" });
+    await cell("Lamp").first().click();
+    await editor().waitFor();
+  });
+
   await t.step("a document is duplicated", async () => {
     await button("Duplicate").click();
     await waitForText("Copy created");
@@ -103,9 +134,22 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
 
   await t.step("a filter supported by an index does not scan", async () => {
     await page.getByLabel("Field to filter by").selectOption("state");
-    await page.getByLabel("Filter value").fill("paid");
+    await page.getByLabel("Filter value").selectOption("paid");
     await cell("Chair").waitFor({ state: "detached" });
     assert.equal(await page.getByText("No index supports this filter").count(), 0);
+  });
+
+  await t.step("several filters must all match, and each is removed by itself", async () => {
+    await page.getByLabel("Filter value").selectOption("open");
+    await button("Filter").click();
+    await page.getByLabel("Field to filter by 2").selectOption("title");
+    await page.getByLabel("Operator 2").selectOption("contains");
+    await page.getByLabel("Filter value 2").fill("CHA");
+    await cell("Lamp").first().waitFor({ state: "detached" });
+    await cell("Chair").waitFor();
+    assert.match(page.url(), /field=state.*field2=title/);
+    await button("Remove filter 2").click();
+    await cell("Lamp").first().waitFor();
   });
 
   await t.step("a filter without an index shows that it scans", async () => {
@@ -134,6 +178,47 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await button(/^Ascending/).click();
   });
 
+  await t.step("a click on a column's name sorts by its index, a second one reverses the order", async () => {
+    const states = () =>
+      page.locator(".grid-body .grid-row").evaluateAll((rows) =>
+        rows.map((row) => [...row.children].map(({ textContent }) => textContent ?? ""))
+          .map((cells) => cells.find((text) => text === "open" || text === "paid"))
+      );
+    const [{ _id }] = (await asAdmin("_admin/data:documents", {
+      table: "orders",
+      paginationOpts: { numItems: 1, cursor: null },
+    }, "query")).page;
+    await asAdmin("_admin/data:patch", { id: _id, set: { state: "paid" } });
+    const header = page.getByRole("columnheader", { name: "state" });
+    await header.getByRole("button").click();
+    await page.waitForFunction(() =>
+      document.querySelector("[aria-sort=ascending]")?.textContent === "state"
+    );
+    await cell("paid").waitFor();
+    assert.equal((await states()).indexOf("paid"), (await states()).length - 1);
+    await header.getByRole("button").click();
+    await page.waitForFunction(() => document.querySelector("[aria-sort=descending]"));
+    await page.waitForFunction(() =>
+      document.querySelectorAll(".grid-body .grid-row")[0]?.textContent?.includes("paid")
+    );
+    assert.equal(await page.getByRole("columnheader", { name: "total" }).getByRole("button").count(), 0);
+    await asAdmin("_admin/data:patch", { id: _id, set: { state: "open" } });
+  });
+
+  await t.step("a document is edited in a form, which is kept as the editor of this browser", async () => {
+    await go("data/orders");
+    await cell("Chair").click();
+    await button("Form").click();
+    await page.getByLabel("total", { exact: true }).fill("8");
+    await button("Save").click();
+    await page.locator(".cell", { hasText: /^8$/ }).waitFor();
+    await button("JSON").click();
+    await page.locator(".cm-content", { hasText: '"total": 8' }).waitFor();
+    await undo("Saved");
+    await waitForText("Undone");
+    await button("Close").click();
+  });
+
   await t.step("by keyboard only: a document is opened from the grid and closed", async () => {
     await go("data/orders");
     await grid.focus();
@@ -141,6 +226,11 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await page.getByRole("dialog").waitFor();
     await keys("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
+    await page.reload();
+    await cell("Lamp").first().click();
+    await page.getByRole("dialog").waitFor();
+    await keys("Escape");
+    await page.locator(".grid:focus").waitFor();
   });
 
   await t.step("by keyboard only: documents are selected in the grid", async () => {
@@ -207,6 +297,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
       await editor(other).fill('{ "title": "Chair", "state": "open", "total": 2 }');
       await other.getByRole("button", { name: "Save", exact: true }).click();
       await waitForText("Someone else changed this document");
+      await editor().fill('{ "title": "Chair", "state": "paid", "total": 1 }');
       await button("Save").click();
       await page.getByRole("alert").waitFor();
       await other.close();
@@ -259,11 +350,23 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await cell("Imported").waitFor();
   });
 
-  await t.step("an unknown column is reported before anything is stored", async () => {
+  await t.step("the columns of a CSV file are mapped to fields, and unknown ones are skipped", async () => {
     await choose("More about this table", "Import…");
-    await upload("wrong\na\n", "orders.csv");
-    await waitForText(/no field "wrong"/);
-    await button("Cancel").click();
+    const csv = 'Product,STATE,total,Remark\n"Shelf, oak",open,7,"a ""remark"""\n';
+    await page.getByLabel("File").setInputFiles({
+      name: "shop.csv",
+      mimeType: "text/csv",
+      buffer: Buffer.from(csv),
+    });
+    await waitForText("No column for title.");
+    assert.equal(await page.getByLabel("Field of column STATE").inputValue(), "state");
+    assert.equal(await page.getByLabel("Field of column Remark").inputValue(), "");
+    await page.getByLabel("Field of column Product").selectOption("title");
+    await button("Check file").click();
+    await waitForText("The row is valid.");
+    assert.deepEqual(await dashboard.violations(), []);
+    await button("Import 1 row").click();
+    await cell("Shelf, oak").waitFor();
   });
 
   await t.step("DA13 an import shows its progress, also after the page was closed", async () => {
@@ -412,6 +515,10 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     });
     await go("data/wide");
     await cell("59").waitFor();
+    await cell("59").click();
+    await page.locator(".cm-content", { hasText: "field0" }).waitFor();
+    assert.deepEqual(await dashboard.violations(), [], "a document longer than the editor");
+    await button("Close").click();
     await go(`data/orders/${large}`);
     await page.locator(".cm-content", { hasText: "xxxx" }).waitFor();
     await button("Close").click();
@@ -505,6 +612,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
       });
       assert.deepEqual(wrong, []);
       assert.equal(asked.length, 1, "only the latest of the others is queued");
+      assert.deepEqual(await dashboard.violations(), [], "rows are loading");
       held.resolve();
       const rested = Math.round(await grid.evaluate(({ scrollTop }) => scrollTop) / 34);
       await shown(rested + 5).waitFor();
@@ -532,7 +640,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
   });
 
   await t.step(
-    "a lost connection is shown, and missed changes appear after the reconnect",
+    "DA17 a lost connection is shown, and missed changes appear after the reconnect",
     async () => {
       const other = await context.newPage();
       let blocked = false;
@@ -542,18 +650,47 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
         socket.connectToServer();
         sockets.push(socket);
       });
-      await other.goto(`${server.url}/_/#/data/orders`);
-      await other.getByRole("gridcell").first().waitFor();
+      await other.route("**/*", (route) => blocked ? route.abort() : route.continue());
+      const id = await call("orders:add", { title: "Edited while the server is down" });
+      await other.goto(`${server.url}/_/#/data/orders/${id}`);
+      await editor(other).fill('{ "title": "Edited later", "state": "open", "total": 1 }');
       blocked = true;
       await Promise.all(sockets.map((socket) => socket.close()));
-      await other.getByText("Connection lost").waitFor();
+      const banner = other.getByText("The server does not answer. Retrying… Data may be out of date.");
+      await banner.waitFor();
+      const [above, below] = [await banner.boundingBox(), await other.getByRole("dialog").boundingBox()];
+      assert.ok(above && below && above.y === 0 && below.y >= above.height, "the bar covers no document");
+      await other.getByRole("button", { name: "Save", exact: true }).click();
+      await other.getByRole("button", { name: "Waiting for the server…" }).waitFor();
       await call("orders:add", { title: "Came meanwhile" });
       blocked = false;
-      await other.getByRole("gridcell", { name: "Came meanwhile" }).waitFor();
-      await other.getByText("Connection lost").waitFor({ state: "detached" });
+      // Content behind a dialog has no roles.
+      await other.locator(".cell", { hasText: "Came meanwhile" }).waitFor();
+      await other.locator(".cell", { hasText: "Edited later" }).waitFor();
+      await banner.waitFor({ state: "detached" });
       await other.close();
     },
   );
+
+  await t.step("DA17 a view whose script cannot be loaded says why and appears once it can", async () => {
+    const other = await context.newPage();
+    await other.goto(`${server.url}/_/#/users`);
+    await other.getByRole("heading", { name: "Users" }).waitFor();
+    let held = Promise.withResolvers<boolean>();
+    await other.route("**/chunks/audit-*.js", async (route) => {
+      if (await held.promise) await route.continue();
+      else await route.abort();
+    });
+    await other.getByRole("link", { name: "Audit log" }).click();
+    await other.getByText("No answer from the server yet").waitFor();
+    const failed = held;
+    held = Promise.withResolvers<boolean>();
+    failed.resolve(false);
+    await other.getByRole("heading", { name: "This view could not be loaded" }).waitFor();
+    held.resolve(true);
+    await other.getByRole("heading", { name: "Audit log" }).waitFor();
+    await other.close();
+  });
 
   await t.step("a browser with a wrong clock shows and edits documents", async () => {
     const id = await call("orders:add", { title: "From another day" });

@@ -242,6 +242,44 @@ testDashboard("functions and logs", { functions }, async (dashboard, t) => {
     await button("Close").click();
   });
 
+  await t.step("the address names the open run, and a link to it opens it", async () => {
+    await row("orders:fail").first().click();
+    await page.getByRole("dialog").waitFor();
+    assert.match(page.url(), /run=\d+/);
+    assert.deepEqual(await dashboard.violations(), []);
+    const other = await dashboard.context.newPage();
+    await other.goto(page.url().replace("outcome=error&", ""));
+    await other.getByRole("dialog").getByRole("heading", { name: "orders:fail" }).waitFor();
+    await other.goto(page.url().replace(/run=\d+/, "run=999999"));
+    await other.getByText("This run is not in the log").waitFor();
+    await other.close();
+    await button("Close").click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    assert.doesNotMatch(page.url(), /run=/);
+  });
+
+  await t.step("runs are filtered by any failure, duration and user, and exported as NDJSON", async () => {
+    const email = "logan@example.com";
+    const { body } = await server.post("/api/auth/signup", { email, password: "a good password" });
+    const bearer = body.accessToken;
+    await server.post("/api/mutation", { path: "orders:fail", args: {} }, { bearer });
+    await go("logs");
+    await page.getByLabel("Outcome", { exact: true }).selectOption({ label: "any failure" });
+    await row("orders:add").first().waitFor({ state: "detached" });
+    await page.getByRole("cell", { name: email }).waitFor();
+    await page.getByRole("cell", { name: "anonymous" }).first().waitFor();
+    await page.getByLabel("User", { exact: true }).fill(email);
+    await keys("Enter");
+    await button(`Remove filter caller: ${email}`).waitFor();
+    await page.getByRole("cell", { name: "anonymous" }).first().waitFor({ state: "detached" });
+    const download = page.waitForEvent("download");
+    await button("Export").click();
+    const lines = (await Deno.readTextFile(await (await download).path())).trim().split("\n");
+    assert.deepEqual(lines.map((line) => JSON.parse(line).function), ["orders:fail"]);
+    await page.getByLabel("Duration", { exact: true }).selectOption("10000");
+    await waitForText("No matching runs");
+  });
+
   await t.step("EL5 an action's run lists the runs it called and opens them", async () => {
     await call("orders:checkout", { title: "Bench" }, "action");
     await go("logs?function=orders%3Acheckout");

@@ -1,6 +1,7 @@
 /** The dashboard's sign-in, users, administrators, audit log and settings in a browser. */
 import assert from "node:assert/strict";
 import { codeOf, STEP_MS } from "../auth/support/test_factors.ts";
+import { defaultOptions } from "../server/support/fake_backend.ts";
 import { admin, checkLooks, testDashboard } from "./support/dashboard_page.ts";
 
 const functions = {
@@ -11,7 +12,13 @@ export const me = untypedQuery({ args: {}, handler: (ctx) => ctx.auth.userId() }
 testDashboard("users, administrators and settings", {
   functions,
   signedIn: false,
-  config: { restartExitCode: null },
+  config: {
+    restartExitCode: null,
+    explicitOptions: {
+      values: { ...defaultOptions(), s3Region: "eu-west-1" },
+      explicit: new Map([["s3Region", { by: "flag", text: "eu-west-1" }] as const]),
+    },
+  },
 }, async (dashboard, t) => {
   const { page, context, server, go, waitForText, button, choose, keys, asAdmin } = dashboard;
   const dialog = page.getByRole("dialog");
@@ -213,21 +220,22 @@ testDashboard("users, administrators and settings", {
 
   await t.step("a setting is changed, applied immediately and reset", async () => {
     await go("settings");
-    const signups = page.getByLabel("Disable signups", { exact: true });
-    await signups.selectOption("true");
+    const signups = page.getByRole("switch", { name: "Allow sign-ups" });
+    await signups.click();
+    assert.equal(await signups.getAttribute("aria-checked"), "false");
     await page.getByRole("form", { name: "Accounts" }).getByRole("button", { name: "Save" }).click();
     await waitForText("Settings saved.");
     assert.equal((await signUp("late@example.com")).status, 403);
-    await button("Reset Disable signups").click();
-    await button("Reset Disable signups").waitFor({ state: "detached" });
+    await button("Reset Allow sign-ups").click();
+    await button("Reset Allow sign-ups").waitFor({ state: "detached" });
     assert.equal((await signUp("late@example.com")).status, 200);
   });
 
   await t.step("SE3 a secret is written and never shown", async () => {
-    const smtp = page.getByLabel("SMTP URL", { exact: true });
+    const smtp = page.getByLabel("Mail server", { exact: true });
     await smtp.fill("smtp://user:hidden-word@127.0.0.1:1");
-    await page.getByLabel("Mail from", { exact: true }).fill("shop@example.com");
-    await page.getByRole("form", { name: "Mail" }).getByRole("button", { name: "Save" }).click();
+    await page.getByLabel("Sender", { exact: true }).fill("shop@example.com");
+    await page.getByRole("form", { name: "Mail", exact: true }).getByRole("button", { name: "Save" }).click();
     await page.getByPlaceholder("stored; enter a new value to replace it").waitFor();
     assert.equal(await smtp.inputValue(), "");
     assert.ok(!(await page.content()).includes("hidden-word"));
@@ -242,12 +250,12 @@ testDashboard("users, administrators and settings", {
   });
 
   await t.step("an email template is previewed before it is saved", async () => {
-    await page.getByLabel("Mail reset", { exact: true }).fill("Subject: Lost it?\n\nHere: {{link}}");
-    await button("Preview Mail reset").click();
+    await page.getByLabel("Password reset", { exact: true }).fill("Subject: Lost it?\n\nHere: {{link}}");
+    await button("Preview Password reset").click();
     await dialog.getByRole("heading", { name: "Lost it?" }).waitFor();
     await dialog.getByText(/^Here: http/).waitFor();
     await keys("Escape");
-    await page.getByRole("form", { name: "Mail" }).getByRole("button", { name: "Discard" }).click();
+    await page.getByRole("form", { name: "Mail templates" }).getByRole("button", { name: "Discard" }).click();
   });
 
   await t.step("testing the backup target without one shows an error", async () => {
@@ -257,12 +265,12 @@ testDashboard("users, administrators and settings", {
   });
 
   await t.step("an invalid setting shows an error at its field and is not saved", async () => {
-    await page.getByLabel("Backup every", { exact: true }).fill("now and then");
+    await page.getByLabel("Interval", { exact: true }).fill("now and then");
     await page.getByRole("form", { name: "Scheduled backups" }).getByRole("button", { name: "Save" }).click();
     await page.getByRole("alert").waitFor();
-    assert.equal(await page.getByLabel("Backup every", { exact: true }).getAttribute("aria-invalid"), "true");
+    assert.equal(await page.getByLabel("Interval", { exact: true }).getAttribute("aria-invalid"), "true");
     await button("Discard").click();
-    assert.equal(await page.getByLabel("Backup every", { exact: true }).inputValue(), "");
+    assert.equal(await page.getByLabel("Interval", { exact: true }).inputValue(), "");
   });
 
   await t.step("by keyboard only: a setting is changed", async () => {
@@ -274,13 +282,40 @@ testDashboard("users, administrators and settings", {
     assert.equal(await name.inputValue(), "Lamp shop");
   });
 
+  await t.step("DA16 unsaved settings are kept until they are discarded, and Ctrl+S saves", async () => {
+    const name = page.getByLabel("App name", { exact: true });
+    await name.fill("Chair shop");
+    await page.getByRole("link", { name: "Users", exact: true }).click();
+    await button("Keep editing").click();
+    assert.match(page.url(), /settings$/);
+    assert.equal(await name.inputValue(), "Chair shop");
+    await keys("Control+s");
+    await waitForText("Settings saved.");
+    await name.fill("Lost");
+    await page.getByRole("link", { name: "Users", exact: true }).click();
+    await button("Discard changes").click();
+    await page.getByRole("heading", { name: "Users" }).waitFor();
+    await go("settings");
+    await name.fill("Lamp shop");
+    await keys("Enter");
+    await page.waitForFunction(() => !document.body.textContent?.includes("unsaved change"));
+  });
+
+  await t.step("a setting that a flag overrides is locked and names the flag", async () => {
+    const region = page.getByLabel("Region", { exact: true });
+    assert.equal(await region.isDisabled(), true);
+    assert.equal(await region.inputValue(), "eu-west-1");
+    await waitForText("Set by --s3-region.");
+  });
+
   await t.step("AU1 the audit log contains changes without secrets", async () => {
     await page.getByRole("link", { name: "Change history" }).click();
-    await page.getByRole("cell", { name: /appName not set → Lamp shop/ }).waitFor();
-    await page.getByRole("cell", { name: /smtpUrl not set → \(secret\)/ }).waitFor();
+    await page.getByRole("cell", { name: /changed settings: App name.*App name not set → Lamp shop/ })
+      .waitFor();
+    await page.getByRole("cell", { name: /Mail server not set → \(secret\)/ }).waitFor();
     await page.getByLabel("Subject").selectOption("_admin/users:");
-    await page.getByRole("cell", { name: /appName/ }).waitFor({ state: "detached" });
-    await page.getByRole("cell", { name: "_admin/users:edit" }).first().waitFor();
+    await page.getByRole("cell", { name: /App name/ }).first().waitFor({ state: "detached" });
+    await page.getByRole("cell", { name: /changed the user/ }).first().waitFor();
   });
 
   await t.step("a new administrator is created and signs in", async () => {
@@ -390,8 +425,8 @@ testDashboard("users, administrators and settings", {
     await keys("Escape");
     await dialog.waitFor({ state: "detached" });
     await keys("Control+k");
-    await palette.fill("smtp url");
-    await page.getByRole("option", { name: "SMTP URL" }).click();
+    await palette.fill("smtp");
+    await page.getByRole("option", { name: "Mail server" }).click();
     await page.locator("#setting-smtpUrl:focus").waitFor();
     await keys("Control+k");
     await palette.fill("new admin");

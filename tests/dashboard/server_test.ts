@@ -156,6 +156,28 @@ testDashboard("overview, files, schedule, backups and replication", {
     await keys("Escape");
   });
 
+  await t.step("the preview shows the whole image", async () => {
+    const image = await page.evaluate(() => {
+      const canvas = document.createElement("canvas");
+      [canvas.width, canvas.height] = [20, 1_000];
+      return canvas.toDataURL("image/png").split(",")[1] ?? "";
+    });
+    const file = { name: "tall.png", mimeType: "image/png", buffer: Buffer.from(image, "base64") };
+    await page.getByLabel("Files to upload").setInputFiles(file);
+    // The preview replaces an icon, on which a click would be lost.
+    await page.locator(".tile img").waitFor();
+    await page.getByRole("link", { name: /tall\.png/ }).click();
+    const preview = dialog.locator(".preview");
+    await preview.locator("img").waitFor();
+    await until(() => preview.locator("img").evaluate((img) => (img as HTMLImageElement).complete));
+    const [outer, inner] = [await preview.boundingBox(), await preview.locator("img").boundingBox()];
+    assert.ok(outer && inner);
+    assert.ok(inner.height <= outer.height && inner.width <= outer.width, JSON.stringify({ outer, inner }));
+    await dialog.getByRole("button", { name: "Delete", exact: true }).click();
+    await button("Delete file").click();
+    await page.getByRole("link", { name: /tall\.png/ }).waitFor({ state: "detached" });
+  });
+
   await t.step("files are filtered by type", async () => {
     await page.getByLabel("Type", { exact: true }).selectOption("image/");
     await waitForText("No files");
@@ -582,8 +604,8 @@ testDashboard("rollback of deployed versions", {
 }, async (dashboard, t) => {
   const { page, server, go, waitForText, button, call, keys } = dashboard;
   const { body: { accessToken } } = await server.post("/api/auth/admin/signin", admin);
-  const deploy = async (text: string) => {
-    const { bytes } = await bundleOf({ "functions/app.ts": text });
+  const deploy = async (text: string, others: Record<string, string> = {}) => {
+    const { bytes } = await bundleOf({ "functions/app.ts": text, ...others });
     const response = await fetch(`${server.url}/api/admin/functions`, {
       method: "PUT",
       headers: { Authorization: `Bearer ${accessToken}` },
@@ -594,7 +616,25 @@ testDashboard("rollback of deployed versions", {
 
   await t.step("DA8 deployed versions are listed with the deployer", async () => {
     await deploy(versionOf("second"));
-    await deploy(`${versionOf("third")}\nexport const extra = untypedQuery({ handler: () => 1 });`);
+    await deploy(
+      `${versionOf("third")}
+import { untypedInternalMutation, untypedMutation } from "syncline/server";
+export const extra = untypedInternalMutation({ handler: () => null });
+export const add = untypedMutation({ handler: async (ctx) => {
+  await ctx.db.insert("notes", { text: "kept" });
+  await ctx.scheduler.runAfter(3_600_000, "app:extra", {});
+} });`,
+      {
+        "functions/schema.ts": `import { defineSchema, defineTable } from "syncline/server";
+import { z } from "zod";
+export default defineSchema({ notes: defineTable({ text: z.string() }).index("by_text", ["text"]) });`,
+        "functions/crons.ts": `import { cronJobs } from "syncline/server";
+const crons = cronJobs();
+crons.interval("sweep", { hours: 5 }, "app:extra", {});
+export default crons;`,
+      },
+    );
+    for (let i = 0; i < 2; i++) await call("app:add");
     await go("versions");
     await page.getByRole("row", { name: /live/ }).getByText(admin.email).waitFor();
   });
@@ -604,12 +644,46 @@ testDashboard("rollback of deployed versions", {
     const live = page.getByRole("row", { name: /live/ });
     const before = await live.getByRole("cell").first().getAttribute("title");
     await button("Roll back…").first().click();
-    await waitForText("app:extra");
-    await page.getByRole("dialog").getByText("removed").waitFor();
-    await page.getByRole("dialog").getByRole("button", { name: "Roll back", exact: true }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("Table notes: 2 documents will be out of reach of functions").waitFor();
+    await dialog.getByText("app:extra: 2 pending jobs will fail when due").waitFor();
+    await dialog.getByRole("region", { name: "Functions" }).getByText("app:add removed").waitFor();
+    await dialog.getByRole("region", { name: "Cron jobs" }).getByText("sweep removed").waitFor();
+    await dialog.getByRole("button", { name: "Roll back", exact: true }).click();
     await waitForText(/^Version .* is now live\.$/);
     assert.equal(await call("app:which", {}, "query"), "second");
     await page.locator(`td[title="${before}"]`, { hasText: "live" }).waitFor({ state: "detached" });
+  });
+
+  await t.step("DA8 a table that the version lacks stays readable and can be exported", async () => {
+    await go("data/notes");
+    await waitForText("The live version does not have this table");
+    await page.getByRole("gridcell", { name: "kept" }).nth(1).waitFor();
+    await page.getByRole("columnheader", { name: "text" }).waitFor();
+    assert.equal(await button("New document").count(), 0);
+    await page.getByRole("gridcell", { name: "kept" }).first().click();
+    await page.locator(".cm-content", { hasText: "kept" }).waitFor();
+    await button("Close").click();
+    await page.getByRole("navigation", { name: "Tables" }).getByText("orphaned").waitFor();
+    const download = page.waitForEvent("download");
+    await dashboard.choose("More about this table", "Export as JSON lines");
+    const lines = (await Deno.readTextFile(await (await download).path())).trim().split("\n");
+    assert.deepEqual(lines.map((line) => JSON.parse(line).text), ["kept", "kept"]);
+    assert.deepEqual(await dashboard.violations(), []);
+  });
+
+  await t.step("DA8 jobs of missing functions are listed, canceled and retried", async () => {
+    await go("schedule");
+    await waitForText("2 pending jobs call functions that the live version lacks: app:extra.");
+    await page.getByRole("link", { name: "Show" }).click();
+    await page.getByText("function missing").nth(2).waitFor();
+    await button("Cancel").first().click();
+    await waitForText("Canceled.");
+    await button("Retry").first().click();
+    await waitForText("app:extra scheduled again.");
+    await page.getByRole("cell", { name: "failed" }).waitFor();
+    assert.deepEqual(await dashboard.violations(), []);
+    await go("versions");
   });
 
   await t.step("by keyboard only: a rollback is opened and canceled", async () => {

@@ -24,8 +24,16 @@ export class RequestError extends Error {
   readonly status: number;
   readonly data: unknown;
 
-  constructor(message: string, { code, status, data }: Pick<RequestError, "code" | "status" | "data">) {
-    super(message);
+  constructor(
+    message: string,
+    { code, status, data = null, cause }: {
+      readonly code: string;
+      readonly status: number;
+      readonly data?: unknown;
+      readonly cause?: unknown;
+    },
+  ) {
+    super(message, { cause });
     this.code = code;
     this.status = status;
     this.data = data;
@@ -127,11 +135,24 @@ export const adminSession = {
     const token = await adminSession.accessToken();
     const headers = new Headers(init.headers);
     if (token !== null) headers.set("Authorization", `Bearer ${token}`);
-    const response = await fetch(path, { ...init, headers });
+    const response = await send(path, { ...init, headers });
     if (!response.ok) throw await errorOf(response);
     return response;
   },
 };
+
+/** Like `fetch`, with an error that users understand. */
+async function send(path: string, init: RequestInit): Promise<Response> {
+  try {
+    return await fetch(path, init);
+  } catch (cause) {
+    if (init.signal?.aborted) throw cause;
+    throw new RequestError("The server does not answer", { code: UNREACHABLE, status: 0, cause });
+  }
+}
+
+/** Code of the error for requests without a response. */
+export const UNREACHABLE = "unreachable";
 
 async function refresh({ refreshToken }: Tokens): Promise<string | null> {
   try {
@@ -157,7 +178,7 @@ function tokensOf(answer: unknown): Tokens {
 }
 
 async function post(path: string, body: unknown): Promise<unknown> {
-  const response = await fetch(path, {
+  const response = await send(path, {
     method: "POST",
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify(body),

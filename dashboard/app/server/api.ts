@@ -158,9 +158,12 @@ export const api = {
       "_admin/migrations:tryOut",
     ),
   },
-  schedule: references<typeof schedule, "jobs" | "crons" | "cancelJob" | "runJobNow" | "runCronNow">(
+  schedule: references<
+    typeof schedule,
+    "jobs" | "orphanedJobs" | "crons" | "cancelJob" | "runJobNow" | "retryJob" | "runCronNow"
+  >(
     "_admin/schedule",
-    ["jobs", "crons", "cancelJob", "runJobNow", "runCronNow"],
+    ["jobs", "orphanedJobs", "crons", "cancelJob", "runJobNow", "retryJob", "runCronNow"],
   ),
   settings: {
     ...references<typeof settings, "list">("_admin/settings", ["list"]),
@@ -175,10 +178,10 @@ export const api = {
   users: {
     ...references<
       typeof userFunctions,
-      "list" | "get" | "edit" | "endSession" | "endSessions" | "removeFactors"
+      "list" | "get" | "emails" | "edit" | "endSession" | "endSessions" | "removeFactors"
     >(
       "_admin/users",
-      ["list", "get", "edit", "endSession", "endSessions", "removeFactors"],
+      ["list", "get", "emails", "edit", "endSession", "endSessions", "removeFactors"],
     ),
     create: action<
       { email: string; password?: string; name?: string; emailVerified?: boolean },

@@ -7,8 +7,8 @@ import { Icon, type IconName } from "../ui/controls.tsx";
 import { useState } from "react";
 import { useQuery } from "syncline/react";
 import { hrefOfDocument } from "../views/data/cell.tsx";
-import { labelOf } from "../views/settings/groups.ts";
-import { go } from "./route.ts";
+import { labelOf } from "../ui/setting_words.ts";
+import { href } from "./route.ts";
 import { toggleTheme } from "./theme.ts";
 import { views } from "./views.ts";
 
@@ -35,6 +35,11 @@ function scoreOf(value: string, search: string, keywords: readonly string[] = []
   if (begins(name)) return 1;
   if (name.includes(wanted)) return 0.7;
   return keywords.some((keyword) => begins(keyword.toLowerCase())) ? 0.5 : 0;
+}
+
+/** Unlike `go`, asks about unsaved edits. */
+function visit(...to: Parameters<typeof href>): void {
+  location.hash = href(...to);
 }
 
 interface Entry {
@@ -117,7 +122,7 @@ function useEntries(text: string): readonly (readonly [heading: string, entries:
         text: title,
         value: title,
         words: words.split(" "),
-        run: () => go([name]),
+        run: () => visit([name]),
       })),
     ],
     ["Commands", actions],
@@ -127,7 +132,7 @@ function useEntries(text: string): readonly (readonly [heading: string, entries:
         icon: "data" as const,
         text: name,
         value: `table ${name}`,
-        run: () => go(["data", name]),
+        run: () => visit(["data", name]),
       })),
     ],
     [
@@ -136,7 +141,7 @@ function useEntries(text: string): readonly (readonly [heading: string, entries:
         icon: "functions" as const,
         text: path,
         value: `function ${path}`,
-        run: () => go(["functions", path]),
+        run: () => visit(["functions", path]),
       })),
     ],
     [
@@ -146,7 +151,7 @@ function useEntries(text: string): readonly (readonly [heading: string, entries:
         text: [email, name].filter(Boolean).join(", ") || userId,
         value: `user ${userId}`,
         words: [text],
-        run: () => go(["users", userId]),
+        run: () => visit(["users", userId]),
       })),
     ],
     [
@@ -155,8 +160,8 @@ function useEntries(text: string): readonly (readonly [heading: string, entries:
         icon: "settings" as const,
         text: labelOf(name),
         value: `setting ${name}`,
-        words: [labelOf(name), description],
-        run: () => go(["settings", name]),
+        words: [name.replace(/([A-Z])/g, " $1"), description],
+        run: () => visit(["settings", name]),
       })),
     ],
   ];
@@ -167,21 +172,21 @@ const actions: readonly Entry[] = [
     icon: "backups",
     text: "Back up now",
     value: "Back up now",
-    run: () => go(["backups"], { make: "true" }),
+    run: () => visit(["backups"], { make: "true" }),
   },
-  { icon: "users", text: "New user", value: "New user", run: () => go(["users"], { make: "true" }) },
+  { icon: "users", text: "New user", value: "New user", run: () => visit(["users"], { make: "true" }) },
   {
     icon: "key",
     text: "New administrator",
     value: "New administrator",
     words: ["access", "invite"],
-    run: () => go(["administrators"], { make: "true" }),
+    run: () => visit(["administrators"], { make: "true" }),
   },
   {
     icon: "logs",
     text: "Errors in the last 24 hours",
     value: "Errors in the last 24 hours",
-    run: () => go(["logs"], { outcome: "error", from: String(Date.now() - 86_400_000) }),
+    run: () => visit(["logs"], { outcome: "error", from: String(Date.now() - 86_400_000) }),
   },
   {
     icon: "theme",

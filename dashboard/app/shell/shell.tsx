@@ -1,13 +1,14 @@
 /** The frame: navigation, connection state, and the view that the address names. */
-import { Component, lazy, type ReactNode, Suspense, useEffect, useState } from "react";
+import { Component, Fragment, lazy, type ReactNode, Suspense, useEffect, useState } from "react";
 import { useConnectionState, useQuery } from "syncline/react";
 import { adminSession } from "../server/admin_session.ts";
 import { api } from "../server/api.ts";
 import { Button, Icon } from "../ui/controls.tsx";
-import { Empty, Loading, View } from "../ui/view.tsx";
+import { Empty, Loading, NO_ANSWER, View } from "../ui/view.tsx";
 import { href, useRoute } from "./route.ts";
 import { toggleTheme } from "./theme.ts";
-import { viewNamed, views } from "./views.ts";
+import { viewGroups } from "./view_names.ts";
+import { viewNamed } from "./views.ts";
 
 const Palette = lazy(async () => ({ default: (await import("./palette.tsx")).Palette }));
 const TaskStrip = lazy(async () => {
@@ -64,11 +65,11 @@ export function Shell() {
               : <entry.View />}
           </Suspense>
         </ErrorBoundary>
-        <Suspense>
+        <Part>
           <TaskStrip />
-        </Suspense>
+        </Part>
       </div>
-      <Suspense>{palette && <Palette open onClose={() => setPalette(false)} />}</Suspense>
+      <Part>{palette && <Palette open onClose={() => setPalette(false)} />}</Part>
     </div>
   );
 }
@@ -96,15 +97,20 @@ function Side(
         <Icon name="search" /> Go to… <span className="keys">⌘K</span>
       </Button>
       <nav aria-label="Views">
-        <ul className="nav">
-          {views.map(({ name, title, icon }) => (
-            <li key={name}>
-              <a href={href([name])} aria-current={name === current ? "page" : undefined}>
-                <Icon name={icon} /> {title}
-              </a>
-            </li>
-          ))}
-        </ul>
+        {viewGroups.map(({ title: group, views }) => (
+          <Fragment key={group}>
+            {group !== null && <p className="nav-title" id={`nav-${group}`}>{group}</p>}
+            <ul className="nav" aria-labelledby={group === null ? undefined : `nav-${group}`}>
+              {views.map(({ name, title, icon }) => (
+                <li key={name}>
+                  <a href={href([name])} aria-current={name === current ? "page" : undefined}>
+                    <Icon name={icon} /> {title}
+                  </a>
+                </li>
+              ))}
+            </ul>
+          </Fragment>
+        ))}
       </nav>
       <div className="end">
         <Button tone="plain" className="nav-button" onClick={toggleTheme}>
@@ -123,11 +129,16 @@ function Side(
   );
 }
 
-/** Shows a banner while the connection is lost. */
+/** Shows a banner while the connection is lost, above dialogs, which move down by its height. */
 function Connection() {
   const { isConnected, hasEverConnected } = useConnectionState();
-  if (isConnected || !hasEverConnected) return null;
-  return <p className="banner" role="status">Connection lost. Data may be out of date. Reconnecting…</p>;
+  const lost = !isConnected && hasEverConnected;
+  useEffect(() => {
+    document.documentElement.toggleAttribute("data-offline", lost);
+    return () => document.documentElement.removeAttribute("data-offline");
+  }, [lost]);
+  if (!lost) return null;
+  return <p className="banner offline" role="status">{NO_ANSWER} Data may be out of date.</p>;
 }
 
 /** Contains the failure of a view so that the others stay usable. */
@@ -141,19 +152,61 @@ class ErrorBoundary extends Component<{ readonly children: ReactNode }, { readon
   override render(): ReactNode {
     const { error } = this.state;
     if (error === null) return this.props.children;
+    if (isLoadFailure(error)) return <LoadFailure />;
     return (
       <View title="Something went wrong">
         <Empty title={error instanceof Error ? error.message : String(error)}>
-          <Button onClick={() => isLoadFailure(error) ? location.reload() : this.setState({ error: null })}>
-            Try again
-          </Button>
+          <Button onClick={() => this.setState({ error: null })}>Try again</Button>
         </Empty>
       </View>
     );
   }
 }
 
+/** A part of the frame that is loaded when it is needed. If that fails, the rest stays usable. */
+class Part extends Component<{ readonly children: ReactNode }, { readonly failed: boolean }> {
+  override state: { readonly failed: boolean } = { failed: false };
+
+  static getDerivedStateFromError(): { readonly failed: boolean } {
+    return { failed: true };
+  }
+
+  override render(): ReactNode {
+    return this.state.failed ? null : <Suspense>{this.props.children}</Suspense>;
+  }
+}
+
 /** Whether a module failed to load. Browsers cache that failure until the page is reloaded. */
 function isLoadFailure(error: unknown): boolean {
   return error instanceof TypeError && /import|module/i.test(error.message);
+}
+
+const PROBED_EVERY_MS = 2_000;
+/** Time of the last automatic reload, in session storage. */
+const RELOADED = "syncline.reloaded";
+/** Minimum time between automatic reloads, so that a broken server does not cause a loop. */
+const RELOAD_EVERY_MS = 60_000;
+
+/** A view whose script could not be loaded. Reloads the page as soon as the server answers. */
+function LoadFailure() {
+  const [answers, setAnswers] = useState(false);
+  useEffect(() => {
+    const probe = async () => {
+      const { ok } = await fetch(location.pathname, { method: "HEAD", cache: "no-store" });
+      if (!ok) return;
+      setAnswers(true);
+      if (Date.now() - Number(sessionStorage.getItem(RELOADED)) < RELOAD_EVERY_MS) return;
+      sessionStorage.setItem(RELOADED, String(Date.now()));
+      location.reload();
+    };
+    const timer = setInterval(() => void probe().catch(() => setAnswers(false)), PROBED_EVERY_MS);
+    return () => clearInterval(timer);
+  }, []);
+  return (
+    <View title="This view could not be loaded">
+      <Empty title={answers ? "The server answers again." : NO_ANSWER}>
+        <Button onClick={() => location.reload()}>Reload</Button>
+      </Empty>
+    </View>
+  );
 }

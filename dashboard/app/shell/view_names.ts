@@ -10,39 +10,77 @@ export interface ViewName {
   readonly words: string;
 }
 
-export const viewNames = [
-  { name: "overview", title: "Overview", icon: "overview", words: "home health status" },
-  { name: "data", title: "Data", icon: "data", words: "tables documents schema indexes export import" },
-  { name: "functions", title: "Functions", icon: "functions", words: "queries mutations actions run" },
-  { name: "versions", title: "Versions", icon: "versions", words: "deploy rollback code release" },
+export interface ViewGroup<View extends ViewName = ViewName> {
+  /** `null` for views above the groups. */
+  readonly title: string | null;
+  readonly views: readonly View[];
+}
+
+const groups = [
   {
-    name: "deploying",
-    title: "Deployment",
-    icon: "deploying",
-    words: "deploy keys environment variables env secrets migrations",
-  },
-  { name: "logs", title: "Logs", icon: "logs", words: "execution log errors runs tail search" },
-  { name: "users", title: "Users", icon: "users", words: "accounts sessions impersonate sign in as" },
-  { name: "files", title: "Files", icon: "files", words: "storage uploads images" },
-  { name: "schedule", title: "Schedule", icon: "schedule", words: "jobs crons" },
-  {
-    name: "backups",
-    title: "Backups",
-    icon: "backups",
-    words: "restore archive download replication point in time",
+    title: null,
+    views: [{ name: "overview", title: "Overview", icon: "overview", words: "home health status" }],
   },
   {
-    name: "servers",
-    title: "Servers",
-    icon: "servers",
-    words: "cluster leader follower processes memory disk health",
+    title: "Data",
+    views: [
+      { name: "data", title: "Data", icon: "data", words: "tables documents schema indexes export import" },
+      { name: "users", title: "Users", icon: "users", words: "accounts sessions impersonate sign in as" },
+      { name: "files", title: "Files", icon: "files", words: "storage uploads images" },
+    ],
   },
-  { name: "administrators", title: "Administrators", icon: "key", words: "admins password access" },
-  { name: "audit", title: "Audit log", icon: "audit", words: "who did what history changes" },
   {
-    name: "settings",
-    title: "Settings",
-    icon: "settings",
-    words: "options mail smtp signups bucket s3 rate limits",
+    title: "Build",
+    views: [
+      {
+        name: "functions",
+        title: "Functions",
+        icon: "functions",
+        words: "queries mutations actions run",
+      },
+      { name: "schedule", title: "Schedule", icon: "schedule", words: "jobs crons" },
+      { name: "versions", title: "Versions", icon: "versions", words: "deploy rollback code release" },
+      {
+        name: "deploying",
+        title: "Deployment",
+        icon: "deploying",
+        words: "deploy keys environment variables env secrets migrations",
+      },
+    ],
   },
-] as const satisfies readonly ViewName[];
+  {
+    title: "Operate",
+    views: [
+      { name: "logs", title: "Logs", icon: "logs", words: "execution log errors runs tail search" },
+      {
+        name: "backups",
+        title: "Backups",
+        icon: "backups",
+        words: "restore archive download replication point in time",
+      },
+      {
+        name: "servers",
+        title: "Servers",
+        icon: "servers",
+        words: "cluster leader follower processes memory disk health",
+      },
+    ],
+  },
+  {
+    title: "Administer",
+    views: [
+      { name: "administrators", title: "Administrators", icon: "key", words: "admins password access" },
+      { name: "audit", title: "Audit log", icon: "audit", words: "who did what history changes" },
+      {
+        name: "settings",
+        title: "Settings",
+        icon: "settings",
+        words: "options mail smtp signups bucket s3 rate limits",
+      },
+    ],
+  },
+] as const satisfies readonly ViewGroup[];
+
+export type KnownView = (typeof groups)[number]["views"][number];
+
+export const viewGroups: readonly ViewGroup<KnownView>[] = groups;

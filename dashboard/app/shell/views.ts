@@ -1,6 +1,6 @@
 /** The views. Each is loaded when first opened. */
 import { type ComponentType, createElement, use } from "react";
-import { type ViewName, viewNames } from "./view_names.ts";
+import { type KnownView, viewGroups, type ViewName } from "./view_names.ts";
 
 export interface ViewEntry extends ViewName {
   readonly View: ComponentType;
@@ -10,7 +10,7 @@ export interface ViewEntry extends ViewName {
 
 type Load = () => Promise<ComponentType>;
 
-const loads: Readonly<Record<(typeof viewNames)[number]["name"], Load>> = {
+const loads: Readonly<Record<KnownView["name"], Load>> = {
   overview: async () => (await import("../views/overview/overview.tsx")).Overview,
   data: async () => (await import("../views/data/data.tsx")).Data,
   functions: async () => (await import("../views/functions/functions.tsx")).Functions,
@@ -39,7 +39,7 @@ function view(load: Load): Pick<ViewEntry, "View" | "fetch"> {
   return { View, fetch: () => once().catch(() => {}) };
 }
 
-export const views: readonly ViewEntry[] = viewNames.map((entry) => ({
+export const views: readonly ViewEntry[] = viewGroups.flatMap(({ views }) => views).map((entry) => ({
   ...entry,
   ...view(loads[entry.name]),
 }));

@@ -3,6 +3,7 @@
  * colours, because sixty points do not justify a chart library.
  */
 import { type PointerEvent, useId } from "react";
+import { minuteText } from "./format.tsx";
 
 export interface Series {
   readonly name: string;
@@ -75,8 +76,7 @@ export function Chart({ title, series, times, format, now, highlighted, onHighli
           ? <span className="quiet">{series.length > 1 && <Names series={series} />}</span>
           : (
             <>
-              {new Date(at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}{" "}
-              {series.map(({ name, values, tone = "accent" }) => {
+              {minuteText(new Date(at))} {series.map(({ name, values, tone = "accent" }) => {
                 const value = values[highlighted ?? 0] ?? null;
                 return (
                   <span key={name} data-tone={tone}>

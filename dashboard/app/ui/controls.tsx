@@ -1,5 +1,5 @@
 /** Controls: buttons, icons, badges, fields and the search bar. */
-import { type ComponentProps, type ReactNode, useId } from "react";
+import { type ComponentProps, type ReactNode, useEffect, useId, useState } from "react";
 import { ICON_PATHS, type IconName } from "./icon_paths.ts";
 
 export type { IconName };
@@ -34,10 +34,43 @@ export function Badge(
 export type Tone = "accent" | "bad" | "plain";
 
 /** A button. `tone` marks primary, destructive and unobtrusive actions. */
-export function Button({ tone, type = "button", className = "", ...rest }: ComponentProps<"button"> & {
-  readonly tone?: Tone;
-}) {
-  return <button type={type} className={`button ${className}`} data-tone={tone} {...rest} />;
+export function Button(
+  { tone, type = "button", className = "", busy = false, disabled, children, ...rest }:
+    & ComponentProps<"button">
+    & {
+      readonly tone?: Tone;
+      /** Whether its action is running: the button is disabled and says so. */
+      readonly busy?: boolean;
+    },
+) {
+  return (
+    <button
+      type={type}
+      className={`button ${className}`}
+      data-tone={tone}
+      disabled={busy || disabled}
+      aria-busy={busy || undefined}
+      {...rest}
+    >
+      {busy ? <Busy>{children}</Busy> : children}
+    </button>
+  );
+}
+
+/** Time after which a button explains why it waits. */
+const WAIT_MS = 1_500;
+
+function Busy({ children }: { readonly children: ReactNode }) {
+  const [waits, setWaits] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setWaits(true), WAIT_MS);
+    return () => clearTimeout(timer);
+  }, []);
+  return (
+    <>
+      <span className="spinner" aria-hidden="true" /> {waits ? "Waiting for the server…" : children}
+    </>
+  );
 }
 
 interface FieldTexts {

@@ -13,9 +13,16 @@ export interface DialogProps {
   readonly children?: ReactNode;
   readonly footer?: ReactNode;
   readonly form?: "middle" | "large" | "side";
+  /** Called when the user closes the dialog. Return `false` to keep it open. */
+  readonly mayClose?: () => boolean;
+  /** Selector of the element that gets the focus afterwards. Default: the one that had it before. */
+  readonly focusAfter?: string;
 }
 
-export function Dialog({ title, text, open, onClose, children, footer, form = "middle" }: DialogProps) {
+export function Dialog(
+  { title, text, open, onClose, children, footer, form = "middle", mayClose = () => true, focusAfter }:
+    DialogProps,
+) {
   const head = (
     <div className="dialog-head row">
       <div className="grow">
@@ -36,7 +43,7 @@ export function Dialog({ title, text, open, onClose, children, footer, form = "m
     </div>
   );
   return (
-    <Parts.Root open={open} onOpenChange={(now) => now || onClose()}>
+    <Parts.Root open={open} onOpenChange={(now) => now || mayClose() && onClose()}>
       <Parts.Portal>
         <Parts.Overlay className="overlay" />
         <Parts.Content
@@ -55,6 +62,12 @@ export function Dialog({ title, text, open, onClose, children, footer, form = "m
             if (!(content instanceof HTMLElement) || content.contains(document.activeElement)) return;
             event.preventDefault();
             content.focus();
+          }}
+          onCloseAutoFocus={(event) => {
+            const target = focusAfter === undefined ? null : document.querySelector(focusAfter);
+            if (!(target instanceof HTMLElement) || document.querySelector("[role=dialog]")) return;
+            event.preventDefault();
+            target.focus();
           }}
           {...(text ? {} : { "aria-describedby": undefined })}
         >
@@ -94,7 +107,7 @@ export function useConfirm() {
       footer={
         <>
           <Button onClick={() => setQuestion(null)}>Cancel</Button>
-          <Button tone="bad" disabled={busy} onClick={() => void run(question)}>{question.button}</Button>
+          <Button tone="bad" busy={busy} onClick={() => void run(question)}>{question.button}</Button>
         </>
       }
     />

@@ -1,6 +1,5 @@
 /** Formats numbers, sizes and times for display. */
 const numbers = new Intl.NumberFormat();
-const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" });
 
 export const count = (value: number): string => numbers.format(value);
@@ -41,18 +40,26 @@ function ago(at: number): string {
   return relative.format(Math.trunc(distance / ms), unit);
 }
 
-const clock = new Intl.DateTimeFormat(undefined, {
-  hour: "2-digit",
-  minute: "2-digit",
-  second: "2-digit",
-  fractionalSecondDigits: 3,
-});
-const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
+const padded = (value: number, digits = 2): string => String(value).padStart(digits, "0");
+
+/** Formats a date in the viewer's time zone, such as `2026-11-28`. */
+export const dayText = (date: Date): string =>
+  `${date.getFullYear()}-${padded(date.getMonth() + 1)}-${padded(date.getDate())}`;
+
+/** Formats a time in the viewer's time zone, such as `2026-11-28 09:30:00`: the only format of the dashboard. */
+export function timeText(at: number): string {
+  const date = new Date(at);
+  return `${dayText(date)} ${minuteText(date)}:${padded(date.getSeconds())}`;
+}
+
+/** Formats a time of day, such as `09:30`. */
+export const minuteText = (date: Date): string => `${padded(date.getHours())}:${padded(date.getMinutes())}`;
 
 /** Time of day with milliseconds, preceded by the date unless it is today. */
-function clockText(date: Date): string {
-  const today = date.toDateString() === new Date().toDateString();
-  return today ? clock.format(date) : `${day.format(date)}, ${clock.format(date)}`;
+function clockText(at: number): string {
+  const date = new Date(at);
+  const text = `${timeText(at)}.${padded(date.getMilliseconds(), 3)}`;
+  return dayText(date) === dayText(new Date()) ? text.slice(text.indexOf(" ") + 1) : text;
 }
 
 /** Formats a time in UTC, for tooltips. */
@@ -69,9 +76,9 @@ export function Time({ at, as = "full" }: { readonly at: number; readonly as?: "
   return (
     <time
       dateTime={date.toISOString()}
-      title={utcText(at)}
+      title={as === "ago" ? `${timeText(at)}, ${utcText(at)}` : utcText(at)}
     >
-      {as === "ago" ? ago(at) : as === "clock" ? clockText(date) : full.format(date)}
+      {as === "ago" ? ago(at) : as === "clock" ? clockText(at) : timeText(at)}
     </time>
   );
 }

@@ -30,6 +30,7 @@ export const ICON_PATHS = {
   theme: "M8 13.500A5.500 5.500 0 1 0 8 2.500v11Zm0 0a5.500 5.500 0 0 1 0-11",
   warn: "M8 2 1.500 13.500h13L8 2Zm0 5v3m0 2v.01",
   check: "m3 8.500 3.500 3.500L13 4.500",
+  lock: "M3.5 7h9v6.5h-9V7Zm2 0V5a2.5 2.5 0 0 1 5 0v2",
   up: "M8 13V3M4 7l4-4 4 4",
   down: "M8 3v10m4-4-4 4-4-4",
 } as const;

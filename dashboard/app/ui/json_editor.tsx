@@ -10,6 +10,7 @@ import { tags } from "@lezer/highlight";
 import { getNonce } from "get-nonce";
 import { useEffect, useRef } from "react";
 import { issuesOf, propertyNames } from "../server/json_schema.ts";
+import { duplicateKey } from "../server/json_text.ts";
 
 /** Uses design tokens, so it adapts to the theme. */
 const colours = HighlightStyle.define([
@@ -40,13 +41,15 @@ export function JsonEditor({ label, value, schema, onChange }: JsonEditorProps) 
         doc: value,
         extensions: [
           EditorView.cspNonce.of(getNonce() ?? ""),
-          EditorView.contentAttributes.of({ "aria-label": label }),
+          // The scrolled region must be focusable.
+          EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
           EditorView.lineWrapping,
           history(),
           json(),
           bracketMatching(),
           syntaxHighlighting(colours),
           linter(jsonParseLinter()),
+          linter(duplicateDiagnostics),
           linter((view) => schemaDiagnostics(view, schema)),
           autocompletion({ override: [(context) => names(context, schema)] }),
           keymap.of([...defaultKeymap, ...historyKeymap]),
@@ -66,6 +69,20 @@ export function JsonEditor({ label, value, schema, onChange }: JsonEditorProps) 
     editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: value } });
   }, [value]);
   return <div ref={parent} className="editor" />;
+}
+
+/** Marks a field name that occurs twice in an object. */
+function duplicateDiagnostics({ state: { doc } }: EditorView): Diagnostic[] {
+  const text = doc.toString();
+  try {
+    JSON.parse(text);
+  } catch {
+    return [];
+  }
+  const found = duplicateKey(text);
+  return found === null
+    ? []
+    : [{ from: found.from, to: found.to, severity: "error", message: `"${found.name}" occurs twice` }];
 }
 
 /** Marks schema violations at the first occurrence of the property's name. */

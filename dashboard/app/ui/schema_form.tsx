@@ -11,9 +11,45 @@ import {
   tableOf,
   typeText,
 } from "../server/json_schema.ts";
+import { parseJson } from "../server/json_text.ts";
 import { SelectField, TextField } from "./controls.tsx";
 
 export type Fields = Readonly<Record<string, unknown>>;
+
+/** Parses the JSON text that a form edits; `null` unless it is an object. */
+export function fieldsOf(text: string): Fields | null {
+  try {
+    const value = parseJson(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? value as Fields : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Switches between the form and the JSON editor of the same text. */
+export function FormTabs({ label, form, fields, onForm }: {
+  readonly label: string;
+  readonly form: boolean;
+  readonly fields: Fields | null;
+  readonly onForm: (form: boolean) => void;
+}) {
+  return (
+    <div>
+      <div className="tabs" role="group" aria-label={label}>
+        <button
+          type="button"
+          aria-pressed={form}
+          // Switching would discard text that is not an object.
+          disabled={fields === null}
+          onClick={() => onForm(true)}
+        >
+          Form
+        </button>
+        <button type="button" aria-pressed={!form} onClick={() => onForm(false)}>JSON</button>
+      </div>
+    </div>
+  );
+}
 
 export interface SchemaFormProps {
   readonly schema: Schema;
@@ -36,7 +72,8 @@ export function SchemaForm({ schema, value, onChange }: SchemaFormProps) {
           value={value[name]}
           onChange={(next) => {
             const { [name]: _, ...others } = value;
-            onChange(next === undefined ? others : { ...others, [name]: next });
+            // Fields that are there keep their position.
+            onChange(next === undefined ? others : { ...value, [name]: next });
           }}
         />
       ))}
@@ -120,10 +157,10 @@ function JsonField(
       onChange={(event) => {
         setText(event.target.value);
         try {
-          onChange(event.target.value === "" && !required ? undefined : JSON.parse(event.target.value));
+          onChange(event.target.value === "" && !required ? undefined : parseJson(event.target.value));
           setError(null);
-        } catch {
-          setError("Invalid JSON");
+        } catch (failure) {
+          setError(failure instanceof Error ? failure.message : "Invalid JSON");
         }
       }}
     />

@@ -1,8 +1,9 @@
 /** Hooks that fetch from the administrators' endpoints, with optional polling, and that load live lists page by page. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import { type ListArgs, type PaginatedName, type PaginatedQuery, usePaginatedQuery } from "syncline/react";
-import { adminSession } from "../server/admin_session.ts";
+import { adminSession, RequestError, UNREACHABLE } from "../server/admin_session.ts";
 import { Button } from "./controls.tsx";
+import { NO_ANSWER } from "./view.tsx";
 
 const FIRST = 50;
 const MORE = 100;
@@ -49,6 +50,10 @@ interface Prefetched {
 }
 
 const PREFETCH_AGE_MAX_MS = 30_000;
+/** Timeout of a request. */
+const ANSWER_MS = 30_000;
+/** Delay before a request without a response is sent again. */
+const RETRY_MS = 3_000;
 
 const prefetched = (globalThis as { synclinePrefetched?: Map<string, Prefetched> }).synclinePrefetched ??
   new Map<string, Prefetched>();
@@ -59,15 +64,15 @@ function prefetchedFor(path: string): Prefetched | undefined {
 }
 
 /** Uses the prefetched response once. */
-async function load(path: string, signal: AbortSignal): Promise<unknown> {
+async function load(path: string, kind: "query" | "action", signal: AbortSignal): Promise<unknown> {
   const asked = prefetchedFor(path);
   prefetched.delete(path);
-  return await asked?.response ?? await request(path, signal);
+  return await asked?.response ?? await request(path, kind, signal);
 }
 
-async function request(path: string, signal: AbortSignal): Promise<unknown> {
+async function request(path: string, kind: "query" | "action", signal: AbortSignal): Promise<unknown> {
   if (path.startsWith("/")) return await (await adminSession.fetch(path, { signal })).json();
-  const response = await adminSession.fetch("/api/action", {
+  const response = await adminSession.fetch(`/api/${kind}`, {
     method: "POST",
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify({ path, args: {} }),
@@ -77,24 +82,38 @@ async function request(path: string, signal: AbortSignal): Promise<unknown> {
 }
 
 /**
- * Fetches `path`: an endpoint, or the function path of an action without arguments.
+ * Fetches `path`: an endpoint, or the path of a function without arguments. Requests without a response are repeated.
  *
  * @param everyMs Polling interval while the page is visible; `null` disables polling.
  */
-export function useRequest<Value>(path: string, everyMs: number | null = null): RequestState<Value> {
+export function useRequest<Value>(
+  path: string,
+  everyMs: number | null = null,
+  kind: "query" | "action" = "action",
+): RequestState<Value> {
   const [value, setValue] = useState(() => prefetchedFor(path)?.value as Value | undefined);
   const [error, setError] = useState<string | null>(null);
   const [round, setRound] = useState(0);
   useEffect(() => {
     const ending = new AbortController();
+    let retry: ReturnType<typeof setTimeout> | undefined;
     const ask = async () => {
+      clearTimeout(retry);
       try {
-        const value = await load(path, ending.signal) as Value;
+        const value = await load(
+          path,
+          kind,
+          AbortSignal.any([ending.signal, AbortSignal.timeout(ANSWER_MS)]),
+        );
         if (ending.signal.aborted) return;
-        setValue(value);
+        setValue(value as Value);
         setError(null);
       } catch (failure) {
-        if (!ending.signal.aborted) setError(failure instanceof Error ? failure.message : String(failure));
+        if (ending.signal.aborted) return;
+        const silent = isSilence(failure);
+        setError(silent ? NO_ANSWER : failure instanceof Error ? failure.message : String(failure));
+        clearTimeout(retry);
+        if (silent) retry = setTimeout(() => void ask(), RETRY_MS);
       }
     };
     void ask();
@@ -103,8 +122,16 @@ export function useRequest<Value>(path: string, everyMs: number | null = null): 
     }, everyMs);
     return () => {
       ending.abort();
+      clearTimeout(retry);
       clearInterval(timer);
     };
-  }, [path, everyMs, round]);
+  }, [path, everyMs, kind, round]);
   return { value, error, refetch: useCallback(() => setRound((now) => now + 1), []) };
+}
+
+/** Whether a request got no response. */
+function isSilence(failure: unknown): boolean {
+  return failure instanceof RequestError
+    ? failure.code === UNREACHABLE
+    : failure instanceof DOMException && failure.name === "TimeoutError";
 }

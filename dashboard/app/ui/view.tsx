@@ -1,5 +1,6 @@
 /** Layout of a view: header, cards, and empty and loading states. */
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect, useState } from "react";
+import { useConnectionState } from "syncline/react";
 
 export function View(
   { title, text, actions, children }: {
@@ -57,8 +58,27 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
   );
 }
 
+export const NO_ANSWER = "The server does not answer. Retrying…";
+
+/** Time after which a wait is explained. */
+const SLOW_MS = 4_000;
+
+/** Lines in place of the content, and after a while the reason. */
 export function Loading() {
-  return <div className="empty" role="status">Loading…</div>;
+  const { isConnected } = useConnectionState();
+  const [slow, setSlow] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setSlow(true), SLOW_MS);
+    return () => clearTimeout(timer);
+  }, []);
+  return (
+    <div className="loading" role="status">
+      <span className="sr-only">Loading…</span>
+      {slow
+        ? <span>{isConnected ? "No answer from the server yet. Waiting…" : NO_ANSWER}</span>
+        : <span className="skeleton" aria-hidden="true" />}
+    </div>
+  );
 }
 
 /** A column, given by its title. Number columns are right-aligned and may be sortable. */

@@ -36,7 +36,15 @@ import {
 } from "./identities/own_identities.ts";
 import { endSessionBy, findSession, impersonate, refreshSession, sweep } from "./sessions.ts";
 import { addressOf, createUser, deleteUserStep, setUserPassword } from "./user_changes.ts";
-import { edit, endOneSession, endSessions, get, list, removeFactors as removeUserFactors } from "./users.ts";
+import {
+  edit,
+  emails,
+  endOneSession,
+  endSessions,
+  get,
+  list,
+  removeFactors as removeUserFactors,
+} from "./users.ts";
 import { tables } from "../tables.ts";
 
 /** Called by the server only, at `_system/auth:<name>`. */
@@ -107,6 +115,7 @@ export const ownAccountFunctions = {
 /** Called by administrators, at `_admin/users:<name>`. */
 export const userFunctions = {
   edit,
+  emails,
   endSession: endOneSession,
   endSessions,
   get,

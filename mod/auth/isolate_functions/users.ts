@@ -59,6 +59,23 @@ export const list = adminQuery({
   },
 });
 
+/** Maximum number of users whose addresses are returned at once. */
+const EMAILS_MAX = 200;
+
+/** Returns the email addresses of users by ID. Users without an address, and unknown ones, are missing. */
+export const emails = adminQuery({
+  args: { userIds: z.array(z.string()).max(EMAILS_MAX) },
+  handler: async (ctx, { userIds }): Promise<Record<string, string>> => {
+    const users = await Promise.all(userIds.map((userId) => {
+      const id = ctx.db.normalizeId("_users", userId);
+      return id === null ? null : ctx.db.get(id);
+    }));
+    return Object.fromEntries(
+      users.flatMap((user) => user?.email === undefined ? [] : [[user._id, user.email]]),
+    );
+  },
+});
+
 interface UserDetails extends UserSummary {
   readonly list: readonly SessionSummary[];
   /** Whether sign-ins need a second factor. */

@@ -6,7 +6,7 @@
  * SQLite's locks.
  */
 import { engineLimits } from "../limits.ts";
-import { loadTables, readCatalog, type Tables } from "../catalog.ts";
+import { loadTables, readCatalog, storedDefinition, type Tables } from "../catalog.ts";
 import { Connection, describeSqliteError, type Row } from "../connection.ts";
 import { EngineError } from "../errors.ts";
 import type { IndexBounds, SearchOptions } from "../read_options.ts";
@@ -16,8 +16,8 @@ import { allMatchingRows } from "../search/search.ts";
 import { matchesFilters, prepareSearch } from "../search/search_index.ts";
 import type { StoredFields } from "../documents/system_fields.ts";
 import { functionLimits } from "../../limits.ts";
-import { BY_CREATION_TIME, documentsTable } from "../table.ts";
-import type { Doc, TableDefinition, Value } from "../types.ts";
+import { documentsTable } from "../table.ts";
+import type { Doc, TableDefinition } from "../types.ts";
 
 const { exportRowsMax, exportBytesAimed } = engineLimits;
 const { documentsReadMax } = functionLimits;
@@ -170,20 +170,7 @@ class SqliteExportSnapshot implements ExportSnapshot {
   #definitionOf(name: string): TableDefinition {
     const known = readCatalog(this.#connection).get(name);
     if (known === undefined) throw unknownTable(name);
-    const of = (kind: string) =>
-      known.indexes.filter((index) => index.kind === kind)
-        .map(({ name, definition }) => ({ name, parsed: JSON.parse(definition) }));
-    return {
-      indexes: of("fields").filter(({ name }) => name !== BY_CREATION_TIME)
-        .map(({ name, parsed: fields }) => ({ name, fields })),
-      searchIndexes: of("search").map(({ name, parsed: [searchField, filterFields] }) => ({
-        name,
-        searchField,
-        filterFields,
-      })),
-      vectorIndexes: [],
-      validate: (fields) => fields as Record<string, Value>,
-    };
+    return storedDefinition(known);
   }
 
   #rowsOf(table: string): string {

@@ -6,7 +6,7 @@ import { countRange } from "../indexes/range_count.ts";
 import type { IndexBounds } from "../read_options.ts";
 import type { ReadSetRecorder } from "../read_set.ts";
 import { BY_ID, documentsTable } from "../table.ts";
-import { END_OF_KEYS, type KeySpace, type TableSize } from "../types.ts";
+import { END_OF_KEYS, type KeySpace, type TableDefinition, type TableSize } from "../types.ts";
 
 export interface IndexRows {
   readonly table: string;
@@ -73,6 +73,8 @@ export interface Inspection extends IndexPositions {
   /** Reads every page of the file, some 120 ms for 200 MB. Not part of the read set: the result is a moment's. */
   sizes(): TableSize[];
   spaces(): ReadonlyMap<KeySpace, KeySpaceOwner>;
+  /** Returns the app's stored tables that the schema lacks. They can be scanned by name. */
+  orphaned(): ReadonlyMap<string, TableDefinition>;
 }
 
 export interface InspectionSetup {
@@ -102,6 +104,7 @@ export function inspectionOf({ connection, tables, recorder }: InspectionSetup):
       }
       return owners;
     },
+    orphaned: () => new Map([...tables.orphaned].map(([name, { definition }]) => [name, definition])),
   };
 }
 

@@ -17,6 +17,7 @@ export type { Unchecked } from "./values.ts";
 export type {
   FieldIssue,
   FunctionFacts,
+  Inspector,
   JsonSchema,
   Lineage,
   LineageKeeper,

@@ -73,6 +73,8 @@ export interface Walk {
 /** Inspects the app and the whole database. */
 export interface Inspector {
   tables(): TableFacts[];
+  /** Returns the stored tables that the app's schema lacks, which queries can read. Empty in mutations. */
+  orphanedTables(): TableFacts[];
   functions(): FunctionFacts[];
   /** Whether a function with this path exists. */
   has(path: string): boolean;

@@ -16,7 +16,7 @@ export interface AdminEnv {
     readonly expiresAt: number;
     /** Throws `invalid_token` if the session or key has ended. Long requests call it right before they take effect (AD14). */
     readonly confirmAccess: () => Promise<void>;
-    /** Additional details for the audit log, set by the route. */
+    /** Additional details for the audit log, set by the route. With `dryRun: true` the request is not recorded. */
     noted?: Readonly<Record<string, unknown>>;
   };
 }

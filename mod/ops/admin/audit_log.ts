@@ -103,8 +103,8 @@ export function auditRequests({ log, clientOf }: AuditRequests): MiddlewareHandl
       await next();
       outcome = c.error === undefined ? outcomeOf(c.res.status) : codeOf(c.error);
     } finally {
-      // Requests without a route have no effect.
-      if (outcome !== "not_found") {
+      // Requests without a route, and those that the route reports as dry runs, have no effect.
+      if (outcome !== "not_found" && c.get("noted")?.["dryRun"] !== true) {
         await log.record({
           admin: c.get("adminId"),
           session: c.get("sessionId") || null,

@@ -26,15 +26,17 @@ export function deployRoutes({ deployments, variables }: DeployRoutesOptions): H
   app.put("/functions", async (c) => {
     const dryRun = switchOf("dryRun", c.req.query("dryRun"));
     const keepFrontend = switchOf("keepFrontend", c.req.query("keepFrontend"));
+    if (dryRun) c.set("noted", { dryRun });
     const result = await deployments.deploy(c.req.raw, { ...callerOf(c), dryRun, keepFrontend });
-    c.set("noted", { hash: result.hash, previous: result.previous });
+    if (!dryRun) c.set("noted", { hash: result.hash, previous: result.previous });
     return c.json(result);
   });
   app.get("/functions/versions", async (c) => c.json(await deployments.list()));
   app.post("/functions/rollback", async (c) => {
     const { hash, dryRun } = await readJsonBody(c.req.raw, rollbackBody, { bytesMax: 1024 });
+    c.set("noted", { hash: hash ?? "", ...(dryRun && { dryRun }) });
     const result = await deployments.rollBack(hash, { ...callerOf(c), dryRun });
-    c.set("noted", { hash: result.hash, previous: result.previous, dryRun });
+    if (!dryRun) c.set("noted", { hash: result.hash, previous: result.previous });
     return c.json(result);
   });
   app.patch("/functions/env", async (c) => {

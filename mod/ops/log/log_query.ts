@@ -5,6 +5,8 @@ import type { PageQuestion } from "./worker/messages.ts";
 import type { RunFilter } from "./run_filter.ts";
 import { lineLevels, parseRequestId, runKinds, runOutcomes } from "./run_record.ts";
 
+const DURATION_MS_MAX = 999_999;
+
 type Setters<Target> = Readonly<Record<string, (text: string) => Partial<Target>>>;
 
 const filterParameters: Setters<RunFilter> = {
@@ -17,6 +19,7 @@ const filterParameters: Setters<RunFilter> = {
   to: (text) => ({ to: instant("to", text) }),
   caller: (text) => ({ caller: text === "anonymous" ? null : principal(text) }),
   request: (text) => ({ request: request(text) }),
+  minMs: (text) => ({ minMs: count("minMs", text, DURATION_MS_MAX) }),
   system: (text) => ({ system: yesOrNo("system", text) }),
 };
 

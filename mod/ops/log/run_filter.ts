@@ -18,6 +18,8 @@ export interface RunFilter {
   /** A principal; `null` for anonymous callers. */
   readonly caller?: string | null;
   readonly request?: number;
+  /** Minimum duration of the function itself. */
+  readonly minMs?: number;
   /** `true` selects system functions, `false` the app's. */
   readonly system?: boolean;
 }
@@ -28,7 +30,7 @@ export function isServicePath(udfPath: string): boolean {
 }
 
 export function admitsRun(filter: RunFilter, run: RunRecord): boolean {
-  const [at, path, kind, caller, outcome, level, request] = run;
+  const [at, path, kind, caller, outcome, level, request, , durationMs] = run;
   const { functions, kinds, outcomes, text, from = -Infinity, to = Infinity, system } = filter;
   return (functions === undefined || functions.some((name) => matchesPath(name, path))) &&
     (kinds === undefined || kinds.includes(kind)) &&
@@ -36,6 +38,7 @@ export function admitsRun(filter: RunFilter, run: RunRecord): boolean {
     (filter.level === undefined || level >= filter.level) &&
     (filter.caller === undefined || filter.caller === caller) &&
     (filter.request === undefined || filter.request === request) &&
+    (filter.minMs === undefined || durationMs >= filter.minMs) &&
     (system === undefined || isServicePath(path) === system) &&
     at >= from && at < to &&
     (text === undefined || mentionsText(run, text));

@@ -1,7 +1,12 @@
 /** Administrators' functions on scheduled functions and cron jobs, at `_admin/schedule:<name>`. */
 import { z } from "zod";
 import { UserError } from "../../errors.ts";
-import { type Id, paginationOpts, type PaginationResult } from "../../functions/api/service.ts";
+import {
+  type Id,
+  type Inspector,
+  paginationOpts,
+  type PaginationResult,
+} from "../../functions/api/service.ts";
 import {
   adminMutation,
   adminQuery,
@@ -11,6 +16,7 @@ import {
   type SchedulerDoc,
   type SchedulerMutationCtx,
 } from "../tables.ts";
+import { type WaitingJobs, waitingJobs } from "./jobs.ts";
 import { onNotPending } from "./schedule.ts";
 
 /** A scheduled function, as administrators see it. */
@@ -22,6 +28,8 @@ export interface JobSummary {
   readonly scheduledTime: number;
   readonly completedTime: number | null;
   readonly state: JobState;
+  /** Whether the live version lacks its function. */
+  readonly orphaned: boolean;
 }
 
 /** Lists scheduled functions: pending or running ones by due time, or all with the newest first. */
@@ -30,23 +38,42 @@ export const jobs = adminQuery({
     paginationOpts,
     state: z.enum(["pending", "inProgress", "success", "failed", "canceled"]).optional(),
     kind: z.enum(["mutation", "action"]).optional(),
+    /** Selects jobs whose function the live version lacks. */
+    orphaned: z.literal(true).optional(),
   },
-  handler: async (ctx, { paginationOpts, state, kind }): Promise<PaginationResult<JobSummary>> => {
+  handler: async (ctx, { paginationOpts, state, kind, orphaned }): Promise<PaginationResult<JobSummary>> => {
+    const { inspector } = ctx;
     const rows = ctx.db.query("_scheduled_functions");
+    let query;
     if (state === undefined) {
-      const all = kind === undefined
-        ? rows.order("desc")
-        : rows.order("desc").filter(({ functionKind }) => functionKind === kind);
-      return summaries(await all.paginate({ ...paginationOpts, maximumRowsRead: ROWS_READ_MAX }));
+      query = rows.order("desc");
+      if (kind !== undefined) query = query.filter(({ functionKind }) => functionKind === kind);
+    } else {
+      const ended = state !== "pending" && state !== "inProgress";
+      query = rows.withIndex("by_due", (q) => {
+        const range = q.eq("state.kind", state);
+        return kind === undefined ? range : range.eq("functionKind", kind);
+      }).order(ended ? "desc" : "asc");
     }
-    const inState = rows.withIndex("by_due", (q) => {
-      const range = q.eq("state.kind", state);
-      return kind === undefined ? range : range.eq("functionKind", kind);
-    });
-    const ended = state !== "pending" && state !== "inProgress";
-    return summaries(await inState.order(ended ? "desc" : "asc").paginate(paginationOpts));
+    if (orphaned === true) query = query.filter(({ name }) => isOrphaned(inspector, name));
+    const { page, ...rest } = await query.paginate({ ...paginationOpts, maximumRowsRead: ROWS_READ_MAX });
+    return { ...rest, page: page.map((job) => summaryOf(job, inspector)) };
   },
 });
+
+/** Counts the pending jobs of functions that the live version lacks, up to a limit: poll it, do not subscribe. */
+export const orphanedJobs = adminQuery({
+  args: {},
+  handler: async (ctx): Promise<WaitingJobs> => {
+    const { functions, complete } = await waitingJobs(ctx);
+    return { functions: functions.filter(({ function: path }) => isOrphaned(ctx.inspector, path)), complete };
+  },
+});
+
+/** The service's functions always exist; those of the main process are unknown in isolates. */
+function isOrphaned(inspector: Inspector, path: string): boolean {
+  return !path.startsWith("_") && !inspector.has(path);
+}
 
 /** Rows read for one page when a filter drops most of them. */
 const ROWS_READ_MAX = 4_000;
@@ -107,6 +134,25 @@ export const runJobNow = adminMutation({
   },
 });
 
+/** Schedules the function of a failed or canceled job again, with the same arguments. */
+export const retryJob = adminMutation({
+  args: { jobId: z.string() },
+  handler: async (ctx, { jobId }): Promise<{ jobId: Id<"_scheduled_functions"> }> => {
+    const { name, args, functionKind, state } = await existing(ctx, jobId);
+    if (state.kind !== "failed" && state.kind !== "canceled") {
+      throw new UserError("job_not_failed", `The scheduled function has not failed: ${state.kind}`);
+    }
+    const again = {
+      name,
+      args,
+      functionKind,
+      scheduledTime: Date.now(),
+      state: { kind: "pending" },
+    } as const;
+    return { jobId: await ctx.db.insert("_scheduled_functions", again) };
+  },
+});
+
 /** Runs a cron job now without changing its next run. Throws `cron_running` if a run has not ended. */
 export const runCronNow = adminMutation({
   args: { name: z.string() },
@@ -145,19 +191,15 @@ function ended({ state }: SchedulerDoc<"_scheduled_functions">): UserError {
   return new UserError("job_not_waiting", `The scheduled function is not pending: ${state.kind}`);
 }
 
-function summaries(
-  { page, ...rest }: PaginationResult<SchedulerDoc<"_scheduled_functions">>,
-): PaginationResult<JobSummary> {
+function summaryOf(job: SchedulerDoc<"_scheduled_functions">, inspector: Inspector): JobSummary {
   return {
-    ...rest,
-    page: page.map(({ _id, name, args, functionKind, scheduledTime, completedTime = null, state }) => ({
-      jobId: _id,
-      name,
-      args,
-      kind: functionKind,
-      scheduledTime,
-      completedTime,
-      state,
-    })),
+    jobId: job._id,
+    name: job.name,
+    args: job.args,
+    kind: job.functionKind,
+    scheduledTime: job.scheduledTime,
+    completedTime: job.completedTime ?? null,
+    state: job.state,
+    orphaned: isOrphaned(inspector, job.name),
   };
 }

@@ -10,6 +10,7 @@ import {
   internalQuery,
   type JobState,
   type SchedulerMutationCtx,
+  type SchedulerQueryCtx,
   systemMutation,
 } from "../tables.ts";
 import { deferJob, deferredUntil, lineageOf, onNotPending } from "./schedule.ts";
@@ -56,22 +57,20 @@ export interface WaitingJobs {
 }
 
 /** Counts the waiting jobs of the app's functions, in the order of the functions' paths. */
-export const waiting = internalQuery({
-  args: {},
-  handler: async (ctx): Promise<WaitingJobs> => {
-    const counts = new Map<string, number>();
-    let left: number = schedulerLimits.jobsCountedMax;
-    let chars = 0;
-    const rows = ctx.db.query("_scheduled_functions")
-      .withIndex("by_due", (q) => q.eq("state.kind", "pending"));
-    for await (const { name, args } of rows) {
-      if (--left < 0 || chars > schedulerLimits.jobsCountedCharsMax) return counted(counts, false);
-      chars += JSON.stringify(args).length;
-      if (!name.startsWith("_")) counts.set(name, (counts.get(name) ?? 0) + 1);
-    }
-    return counted(counts, true);
-  },
-});
+export const waiting = internalQuery({ args: {}, handler: waitingJobs });
+
+export async function waitingJobs({ db }: SchedulerQueryCtx): Promise<WaitingJobs> {
+  const counts = new Map<string, number>();
+  let left: number = schedulerLimits.jobsCountedMax;
+  let chars = 0;
+  const rows = db.query("_scheduled_functions").withIndex("by_due", (q) => q.eq("state.kind", "pending"));
+  for await (const { name, args } of rows) {
+    if (--left < 0 || chars > schedulerLimits.jobsCountedCharsMax) return counted(counts, false);
+    chars += JSON.stringify(args).length;
+    if (!name.startsWith("_")) counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  return counted(counts, true);
+}
 
 function counted(counts: ReadonlyMap<string, number>, complete: boolean): WaitingJobs {
   const functions = [...counts].map(([path, jobs]) => ({ function: path, jobs }))

@@ -1,7 +1,7 @@
 /** The scheduler's modules that isolates load. */
 import type { SystemModule } from "../../functions/system_module.ts";
 import { declare, start } from "./crons.ts";
-import { cancelJob, crons, jobs, runCronNow, runJobNow } from "./admin.ts";
+import { cancelJob, crons, jobs, orphanedJobs, retryJob, runCronNow, runJobNow } from "./admin.ts";
 import { begin, clean, fail, finish, interrupt, pending, requeue, runMutation, waiting } from "./jobs.ts";
 import { cancel, schedule } from "./schedule.ts";
 import { tables } from "../tables.ts";
@@ -23,7 +23,7 @@ export const jobFunctions = {
 export const cronFunctions = { declare, start };
 
 /** Called by administrators, at `_admin/schedule:<name>`. */
-export const scheduleFunctions = { cancelJob, crons, jobs, runCronNow, runJobNow };
+export const scheduleFunctions = { cancelJob, crons, jobs, orphanedJobs, retryJob, runCronNow, runJobNow };
 
 export const schedulerModules: readonly SystemModule[] = [
   { path: "_system/scheduler", tables, functions: jobFunctions },

@@ -57,7 +57,7 @@ Deno.test("the audit log", async (t) => {
     await ok("mutation", "_admin/data:patch", { id: ids[0], set: { body: "other private words" } });
     const [patched, inserted] = await list();
     assert.deepEqual(inserted?.args, { table: "messages", documents: "(2)" });
-    assert.deepEqual(patched?.args, { id: ids[0], set: "(body)" });
+    assert.deepEqual(patched?.args, { id: ids[0], set: "(body)", table: "messages" });
     assert.ok(!JSON.stringify(await list()).includes("private words"));
   });
 
@@ -103,6 +103,24 @@ Deno.test("the audit log", async (t) => {
       ]);
     },
   );
+
+  await t.step("[AU1] dry runs are not recorded, and a revoked deploy key has its name", async () => {
+    const before = (await list()).length;
+    const response = await fetch(`${server.url}/api/admin/import/messages?dryRun=true`, {
+      method: "POST",
+      headers: { Authorization: `Bearer ${world.admin}` },
+      body: '{"channel":"c","body":"a"}',
+    });
+    assert.equal(response.status, 200, await response.text());
+    assert.equal((await list()).length, before);
+    const { keyId } = await ok("action", "_admin/deployKeys:create", { name: "CI" });
+    await ok("mutation", "_admin/deployKeys:revoke", { keyId });
+    const [revoked] = await list();
+    assert.deepEqual([revoked?.action, revoked?.args], [
+      "_admin/deployKeys:revoke",
+      { keyId: "(hidden)", name: "CI" },
+    ]);
+  });
 
   await t.step(
     "[AU3] a failed mutation is not recorded; a failed action is recorded with its code",

@@ -47,7 +47,7 @@ Deno.test("data and code for administrators", async (t) => {
       assert.deepEqual(
         await ok("query", "_admin/schema:get"),
         tables.map((
-          { count: _count, more: _more, ...facts }: Record<string, unknown>,
+          { count: _count, more: _more, orphaned: _orphaned, ...facts }: Record<string, unknown>,
         ) => facts),
       );
       assert.ok(!JSON.stringify(tables).includes("_passwords"));
@@ -443,8 +443,15 @@ async function schedule({ ok, call }: World): Promise<void> {
       ["cancelJob", second, "job_not_waiting"],
       ["runJobNow", first, "job_not_waiting"],
       ["runJobNow", "x", "job_not_found"],
+      ["retryJob", second, "job_not_failed"],
     ] as const
   ) assert.equal((await call("mutation", `_admin/schedule:${path}`, { jobId })).code, code);
+  const { jobId: again } = await ok("mutation", "_admin/schedule:retryJob", { jobId: first });
+  for (;;) {
+    const [retried] = (await jobs()).filter(({ jobId }: { jobId: string }) => jobId === again);
+    if (retried.state.kind === "success") break;
+  }
+  assert.deepEqual(await ok("query", "_admin/schedule:orphanedJobs"), { functions: [], complete: true });
   const cron = async () =>
     (await ok("query", "_admin/schedule:crons")).find(({ name }: { name: string }) => name === "tick");
   const before = await cron();

@@ -42,6 +42,10 @@ Deno.test("administrators and accounts", async (t) => {
           ['"(*) AND', []],
         ] as const
       ) assert.deepEqual(await emails({ search }), found, search);
+      assert.deepEqual(
+        await ok("query", "_admin/users:emails", { userIds: [world.userId, "unknown"] }),
+        { [world.userId]: "ada@example.com" },
+      );
     },
   );
 

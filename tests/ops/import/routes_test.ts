@@ -110,6 +110,18 @@ Deno.test("[IM12] a body is imported, and the response has the number of rows, t
   assert.deepEqual(world.leftOver(), []);
 });
 
+Deno.test("[IM12] the columns of a CSV file are imported into the fields given for them", async () => {
+  await using world = new RoutesWorld();
+  const path = (columns: unknown) =>
+    `notes?format=csv&columns=${encodeURIComponent(JSON.stringify(columns))}`;
+  const csv = "Title,Author,Count\na,Ada,1\nb,Bob,2\n";
+  assert.equal((await world.post(path(["text", null, "n"]), csv)).status, 200);
+  assert.deepEqual(await world.fields("notes"), [{ text: "a", n: 1 }, { text: "b", n: 2 }]);
+  const short = await world.post(path(["text"]), csv);
+  assert.match(short.body.errorMessage ?? "", /line 1: the header has 3 columns, and 1 fields were given/);
+  assert.equal((await world.post("notes?format=csv&columns=text", csv)).status, 400);
+});
+
 Deno.test("[IM18] a dry run reports errors by line and writes nothing", async () => {
   await using world = new RoutesWorld();
   assert.deepEqual((await world.post("notes?dryRun=true", jsonl([{ text: "a" }, { text: "b" }]))).body, {

@@ -228,6 +228,9 @@ Deno.test("[EL1] [EL2] [LS1] the log of a running server", async (t) => {
     assert.deepEqual(await names({ text: "nobody wrote this" }), []);
     assert.deepEqual(await names({ caller: "anonymous", function: "notes:refuse" }), ["notes:refuse"]);
     assert.deepEqual(await names({ function: "notes:never" }), []);
+    assert.deepEqual(await names({ minMs: "900000" }), []);
+    const { runs: [slowest] } = await logs(server, bearer, { minMs: "1", limit: "1" });
+    assert.ok(slowest === undefined || slowest.durationMs >= 1);
     const { runs } = await logs(server, bearer, { system: "true" });
     assert.ok(runs.every((run: { function: string }) => run.function.startsWith("_")));
   });
@@ -262,6 +265,7 @@ Deno.test("[EL1] [EL2] [LS1] the log of a running server", async (t) => {
       { from: "yesterday" },
       { caller: "ada" },
       { request: "../x" },
+      { minMs: "fast" },
       { system: "maybe" },
       { function: " , " },
       { text: "x".repeat(logLimits.textCharsMax + 1) },

@@ -124,7 +124,7 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
   };
 }
 
-function defaultOptions(): ServeOptions {
+export function defaultOptions(): ServeOptions {
   return Object.fromEntries(
     optionsOf("serve").map(([name, spec]) => [name, spec.default]),
   ) as unknown as ServeOptions;

@@ -1,12 +1,16 @@
 /** Audit log: administrators' actions, newest first. */
 import { Fragment } from "react";
 import { useQuery } from "syncline/react";
+import type { AdminDoc } from "../../../../mod/ops/admin/tables.ts";
 import { api } from "../../server/api.ts";
 import { replace, useRoute } from "../../shell/route.ts";
 import { Badge, ChoiceField } from "../../ui/controls.tsx";
 import { Card, Empty, Table, View } from "../../ui/view.tsx";
 import { Time } from "../../ui/format.tsx";
 import { ListEnd, useLiveList } from "../../ui/use_request.tsx";
+import { useCallerNames } from "../../ui/caller_names.ts";
+import { isInverted, labelOf } from "../../ui/setting_words.ts";
+import { sentenceOf } from "./sentences.ts";
 
 /** Prefixes of an entry's action, with their labels. */
 const SUBJECTS = [
@@ -38,12 +42,13 @@ export function Audit() {
     ...(adminId !== "" && { adminId }),
     ...(action !== "" && { action }),
   });
+  const nameOf = useCallerNames(list.results.map(({ args }) => subjectOf(args)));
   const here = (changes: Record<string, string>) =>
     replace(["audit"], { admin: adminId, action, ...changes });
   return (
     <View
       title="Audit log"
-      text="Actions of administrators. Entries are kept for 400 days and contain no document data."
+      text="Changes made by administrators. Entries are kept for 400 days and contain no document data."
     >
       <div className="row">
         <ChoiceField
@@ -65,23 +70,16 @@ export function Audit() {
       <Card flush>
         {list.results.length === 0 && list.status === "Exhausted" && <Empty title="No entries" />}
         {list.results.length > 0 && (
-          <Table head={["Time", "Administrator", "Action", "Details", "Outcome"]}>
+          <Table head={["Time", "Entry", "From"]}>
             {list.results.map((row) => (
               <tr key={row._id}>
                 <td>
                   <Time at={row._creationTime} />
                 </td>
-                <td title={[row.address, row.userAgent].filter(Boolean).join(", ")}>
-                  {row.email || row.admin}
-                  {row.address !== undefined && <div className="quiet small">{row.address}</div>}
-                </td>
-                <td className="mono">{row.action}</td>
                 <td className="wide">
-                  {row.changes === undefined ? <Args args={row.args} /> : <Changes changes={row.changes} />}
+                  <Entry row={row} nameOf={nameOf} />
                 </td>
-                <td>
-                  <Badge tone={row.outcome === "ok" ? "good" : "bad"}>{row.outcome}</Badge>
-                </td>
+                <td className="quiet" title={row.userAgent}>{row.address}</td>
               </tr>
             ))}
           </Table>
@@ -89,6 +87,38 @@ export function Audit() {
         <ListEnd list={list} />
       </Card>
     </View>
+  );
+}
+
+type Row = AdminDoc<"_audit">;
+
+/** A sentence, with the recorded action and arguments on request. */
+function Entry({ row, nameOf }: { readonly row: Row; readonly nameOf: (caller: string | null) => string }) {
+  const { verb, subject, to, rest = "" } = sentenceOf(row, nameOf);
+  const by = row.args["by"];
+  return (
+    <>
+      <p>
+        <strong>{typeof by === "string" ? by : row.email || row.admin}</strong>{" "}
+        {row.outcome === "ok" ? "" : "tried: "}
+        {subject === undefined && to !== undefined ? <a href={to}>{verb}</a> : verb}
+        {subject !== undefined && " "}
+        {subject !== undefined &&
+          (to === undefined ? <strong>{subject}</strong> : <a href={to}>{subject}</a>)}
+        {rest}
+        {row.outcome !== "ok" && (
+          <>
+            {" "}
+            <Badge tone="bad">{row.outcome}</Badge>
+          </>
+        )}
+      </p>
+      {row.changes !== undefined && <Changes changes={row.changes} />}
+      <details className="small quiet">
+        <summary>Details</summary>
+        <span className="mono">{row.action}</span> <Args args={row.args} />
+      </details>
+    </>
   );
 }
 
@@ -114,14 +144,25 @@ function Changes({ changes }: {
     readonly after?: unknown;
   }[];
 }) {
-  const text = (value: unknown) => value === null || value === undefined ? "not set" : String(value);
+  const text = (setting: string, value: unknown) => {
+    if (value === null || value === undefined) return "not set";
+    const on = value === true || value === "true";
+    if (!on && value !== false && value !== "false") return String(value);
+    return on === isInverted(setting) ? "off" : "on";
+  };
   return (
     <>
       {changes.map(({ setting, before, after }) => (
         <div key={setting}>
-          <span className="quiet">{setting}</span> {text(before)} → {text(after)}
+          <span className="quiet">{labelOf(setting)}</span> {text(setting, before)} → {text(setting, after)}
         </div>
       ))}
     </>
   );
+}
+
+/** The user that an entry is about, as the execution log names callers. */
+function subjectOf(args: Row["args"]): string | null {
+  const { userId } = args;
+  return typeof userId === "string" ? `user:${userId}` : null;
 }

@@ -4,7 +4,7 @@ import { adminSession } from "../../server/admin_session.ts";
 import type { Range } from "../../server/stats.ts";
 import { Button } from "../../ui/controls.tsx";
 import { useConfirm } from "../../ui/dialog.tsx";
-import { duration, Time, utcText } from "../../ui/format.tsx";
+import { duration, Time, timeText, utcText } from "../../ui/format.tsx";
 import { Card, Empty } from "../../ui/view.tsx";
 
 export interface GenerationRange extends Range {
@@ -60,7 +60,7 @@ export function PointInTime({ ranges, onStaged }: {
           tone="accent"
           onClick={() =>
             ask({
-              title: `Restore to ${new Date(at).toLocaleString()}?`,
+              title: `Restore to ${timeText(at)}?`,
               text:
                 "The state is rebuilt from the replica and verified now, and applied at the next start. Everything written since then will be lost.",
               button: "Verify and prepare restore",
@@ -77,14 +77,14 @@ export function PointInTime({ ranges, onStaged }: {
           {ranges.map(({ generation, fromTime, toTime }) => (
             <span
               key={`${generation} ${fromTime}`}
-              title={`${new Date(fromTime).toLocaleString()} – ${new Date(toTime).toLocaleString()}`}
+              title={`${timeText(fromTime)} – ${timeText(toTime)}`}
               style={{ left: place(fromTime), width: place(from + toTime - fromTime) }}
             />
           ))}
           <input
             type="range"
             aria-label="Time to restore"
-            aria-valuetext={new Date(at).toLocaleString()}
+            aria-valuetext={timeText(at)}
             min={0}
             max={steps}
             value={Math.ceil((at - from) / stepMs)}

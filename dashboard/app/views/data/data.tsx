@@ -1,7 +1,10 @@
 /** Data view: list of tables, grid of the selected table, and details of a document. */
+import { useMemo } from "react";
 import { useQuery } from "syncline/react";
+import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
 import { api } from "../../server/api.ts";
 import { href, useRoute } from "../../shell/route.ts";
+import { Badge } from "../../ui/controls.tsx";
 import { count } from "../../ui/format.tsx";
 import { Empty, Loading, View } from "../../ui/view.tsx";
 import { SchemaMap } from "./schema_map.tsx";
@@ -35,15 +38,20 @@ export function Data() {
           </Empty>
         )
         : mapped
-        ? <SchemaMap tables={tables} />
+        ? <SchemaMap tables={tables.filter(({ orphaned }) => !orphaned)} />
         : (
           <div className="data">
             <nav aria-label="Tables">
               <ul className="nav">
-                {tables.map(({ name, count: documents, more }) => (
+                {tables.map(({ name, count: documents, more, orphaned }) => (
                   <li key={name}>
                     <a href={href(["data", name])} aria-current={name === table?.name ? "page" : undefined}>
                       <span className="grow mono">{name}</span>
+                      {orphaned && (
+                        <span title="Not in the schema of the live version">
+                          <Badge tone="warn">orphaned</Badge>
+                        </span>
+                      )}
                       <span className="quiet">{count(documents)}{more && "+"}</span>
                     </a>
                   </li>
@@ -52,9 +60,38 @@ export function Data() {
             </nav>
             {table === undefined
               ? <Empty title="Table not found" />
+              : table.orphaned
+              ? <OrphanedTable key={table.name} table={table} />
               : <TablePage key={table.name} table={table} />}
           </div>
         )}
     </View>
+  );
+}
+
+/** Documents read to find the fields of a table without a schema. */
+const SAMPLED = 20;
+
+/** A table that the live version's schema lacks, such as after a rollback. It can be read and exported. */
+function OrphanedTable({ table }: { readonly table: TableOverview }) {
+  const sample = useQuery(api.data.documents, {
+    table: table.name,
+    paginationOpts: { cursor: null, numItems: SAMPLED },
+  } as never) as { readonly page: readonly Readonly<Record<string, unknown>>[] } | undefined;
+  const fields = sample && new Set(sample.page.flatMap((document) => Object.keys(document)));
+  const names = [...fields ?? []].filter((name) => !name.startsWith("_")).join(" ");
+  const schema = useMemo(
+    () => ({ type: "object", properties: Object.fromEntries(names.split(" ").map((name) => [name, {}])) }),
+    [names],
+  );
+  if (fields === undefined) return <Loading />;
+  return (
+    <div className="stack orphaned">
+      <p className="banner" role="status">
+        The live version does not have this table, so its functions cannot reach these documents. They are
+        kept, and can be read and exported. A version with the table makes them available again.
+      </p>
+      <TablePage table={{ ...table, schema }} />
+    </div>
   );
 }

@@ -6,10 +6,10 @@ import { type KeyboardEvent, memo, useEffect, useLayoutEffect, useMemo, useRef, 
 import { useQuery } from "syncline/react";
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
 import { api, type Where } from "../../server/api.ts";
-import { propertiesOf } from "../../server/json_schema.ts";
+import { plainOf, propertiesOf } from "../../server/json_schema.ts";
 import { count as countText } from "../../ui/format.tsx";
 import { Empty, Loading } from "../../ui/view.tsx";
-import { isWhole } from "./filter_bar.tsx";
+import { isWhole } from "./filters.ts";
 import { GridRow, type GridRowShared, type Row } from "./grid_row.tsx";
 import { PAGE, type PageAnswer, rowsOf } from "./page_window.ts";
 import { type PositionedSpan, useDocumentPages } from "./use_document_pages.ts";
@@ -135,9 +135,20 @@ const COLUMNS_MAX = 60;
 /** Rows moved by Page Up and Page Down. */
 const KEY_PAGE = 20;
 
+export interface GridOrder {
+  /** The field that orders the rows; `null` for search results. */
+  readonly field: string | null;
+  readonly descending: boolean;
+  /** Whether an index can order the rows by a field. */
+  readonly isSortable: (field: string) => boolean;
+  /** Orders by a field, or reverses the order. */
+  readonly onSort: (field: string) => void;
+}
+
 export interface DocumentGridProps {
   readonly table: TableOverview;
   readonly where: Where;
+  readonly order: GridOrder;
   /** Selected rows by ID, as last shown. */
   readonly selected: ReadonlyMap<string, Row>;
   readonly onSelect: (rows: ReadonlyMap<string, Row>) => void;
@@ -173,6 +184,7 @@ export function DocumentGrid(props: DocumentGridProps) {
   const shared = useMemo((): GridRowShared => ({
     columns,
     properties: propertiesOf(table.schema),
+    numbers: numberFields(table),
     onOpen(position, id) {
       setCurrent(position);
       latest.current.onOpen(id);
@@ -271,11 +283,15 @@ export function DocumentGrid(props: DocumentGridProps) {
           <span className="cell" role="columnheader">
             <span className="sr-only">Selected</span>
           </span>
-          {columns.map((name) => <span key={name} className="cell" role="columnheader">{name}</span>)}
+          {columns.map((name) => (
+            <HeadCell key={name} name={name} order={props.order} isNumber={shared.numbers.has(name)} />
+          ))}
         </div>
         <div
           className="grid-body"
           role="rowgroup"
+          // Placeholders are hidden from assistive technology.
+          aria-busy={!loaded.hasRows(scroll.first, scroll.last)}
           style={{ height: scroll.height, minWidth: `calc(2.25rem + ${columns.length} * 13rem)` }}
         >
           <PendingRows
@@ -317,6 +333,40 @@ export function DocumentGrid(props: DocumentGridProps) {
   );
 }
 
+/** A column's name. The select beside the filters orders by keyboard. */
+function HeadCell({ name, order, isNumber }: {
+  readonly name: string;
+  readonly order: GridOrder;
+  readonly isNumber: boolean;
+}) {
+  const { field, descending, isSortable, onSort } = order;
+  const sorted = field === name;
+  return (
+    <span
+      className={isNumber ? "cell number" : "cell"}
+      role="columnheader"
+      aria-sort={sorted ? descending ? "descending" : "ascending" : undefined}
+      title={isSortable(name) ? undefined : `An index on ${name} would allow sorting by it`}
+    >
+      {isSortable(name)
+        ? (
+          <button type="button" className="sort" tabIndex={-1} onClick={() => onSort(name)}>
+            {name}
+          </button>
+        )
+        : name}
+    </span>
+  );
+}
+
+function numberFields({ schema }: TableOverview): ReadonlySet<string> {
+  const isNumber = (type: unknown) => type === "number" || type === "integer";
+  return new Set(
+    Object.entries(propertiesOf(schema)).filter(([, field]) => isNumber(plainOf(field)["type"]))
+      .map(([name]) => name),
+  );
+}
+
 function columnsOf({ schema }: TableOverview): readonly string[] {
   return ["_id", ...Object.keys(propertiesOf(schema)).slice(0, COLUMNS_MAX), "_creationTime"];
 }
@@ -331,6 +381,11 @@ function useLoaded() {
       if (rows === null) pages.current.delete(id);
       else pages.current.set(id, { at, rows });
       if (rows !== null && rows.length > 0) setNone(false);
+    },
+    hasRows(first: number, last: number): boolean {
+      return [...pages.current.values()].some(({ at, rows }) =>
+        rows.length > 0 && at < last && at + rows.length > first
+      );
     },
     rowAt(position: number): Row | undefined {
       for (const { at, rows } of pages.current.values()) {

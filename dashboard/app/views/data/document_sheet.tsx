@@ -1,20 +1,28 @@
 /** One document as JSON: create, edit, duplicate, delete. Conflicting saves are rejected. */
-import { Fragment, lazy, Suspense, useEffect, useState } from "react";
+import { Fragment, lazy, Suspense, useEffect, useMemo, useState } from "react";
 import { useMutation, useQuery } from "syncline/react";
 import { FunctionError } from "syncline/client";
+import { deepEqual } from "../../../../mod/protocol/deep_equal.ts";
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
 import { api } from "../../server/api.ts";
+import { parseJson } from "../../server/json_text.ts";
 import { Button } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { attempt, showToast } from "../../ui/toasts.tsx";
 import { Time } from "../../ui/format.tsx";
+import { type Fields, fieldsOf, FormTabs, SchemaForm } from "../../ui/schema_form.tsx";
+import { DiscardPrompt, useSaveKey, useUnsaved } from "../../ui/unsaved.tsx";
 import { Empty, Loading } from "../../ui/view.tsx";
 import { hrefOfDocument } from "./cell.tsx";
 import { exampleOf, propertiesOf, tableOf } from "../../server/json_schema.ts";
 
 const JsonEditor = lazy(async () => ({ default: (await import("../../ui/json_editor.tsx")).JsonEditor }));
 
-type Fields = Readonly<Record<string, unknown>>;
+/** The editor that this browser used last, in local storage. */
+const EDITOR = "syncline.documentEditor";
+
+/** Placeholder for the ID of a new document in the address. */
+export const NEW = "new";
 
 export interface DocumentSheetProps {
   readonly table: TableOverview;
@@ -24,12 +32,23 @@ export interface DocumentSheetProps {
   readonly onOpen: (id: string) => void;
 }
 
+/** Whether the documents of a table can only be read: the service's, and those that the schema lacks. */
+export function isReadOnly({ ofService, orphaned }: TableOverview): boolean {
+  return ofService || orphaned;
+}
+
 export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSheetProps) {
   const found = useQuery(api.data.get, documentId === null ? "skip" : { id: documentId });
   const document = found?.document as Fields | undefined;
   /** The version loaded into the editor, used to detect conflicting changes. */
   const [seen, setSeen] = useState<Fields | null>(null);
   const [text, setText] = useState("");
+  /** The text without edits. */
+  const [stored, setStored] = useState("");
+  /** Number of texts loaded into the editor. */
+  const [loads, setLoads] = useState(0);
+  const [busy, setBusy] = useState(false);
+  const [leaving, setLeaving] = useState(false);
   const [error, setError] = useState<string | null>(null);
   const insert = useMutation(api.data.insert);
   const replace = useMutation(api.data.replace);
@@ -38,26 +57,45 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
     if (seen !== null) return;
     if (documentId === null) {
       setSeen({});
-      setText(JSON.stringify(exampleOf(table.schema) ?? {}, null, 2));
+      show(JSON.stringify(exampleOf(table.schema) ?? {}, null, 2));
     } else if (document !== undefined) load(document);
   }, [document, documentId, seen]);
 
-  function load(stored: Fields): void {
-    setSeen(stored);
-    setText(JSON.stringify(ownFields(stored), null, 2));
+  function show(unedited: string): void {
+    setText(unedited);
+    setStored(unedited);
+    setLoads((before) => before + 1);
+  }
+
+  function load(latest: Fields): void {
+    setSeen(latest);
+    show(JSON.stringify(ownFields(latest), null, 2));
     setError(null);
   }
 
+  const hasForm = !isReadOnly(table) && Object.keys(propertiesOf(table.schema)).length > 0;
+  const [form, setForm] = useState(() => localStorage.getItem(EDITOR) === "form");
+  const fields = useMemo(() => hasForm ? fieldsOf(text) : null, [hasForm, text]);
+  function chooseForm(chosen: boolean): void {
+    localStorage.setItem(EDITOR, chosen ? "form" : "json");
+    setForm(chosen);
+  }
+
+  const dirty = seen !== null && text !== stored;
+  const leavePrompt = useUnsaved(dirty, ["data", table.name, documentId ?? NEW]);
+
   async function save(): Promise<void> {
     setError(null);
+    setBusy(true);
     try {
-      const own = JSON.parse(text) as Record<string, unknown>;
+      const own = ownFields(parseJson(text) as Fields) as Record<string, unknown>;
       if (documentId === null) {
         await insertOne(own, "Saved");
       } else {
         const before = ownFields(seen ?? {});
         await replace({ id: documentId, document: own, seen: before });
         setSeen(own);
+        setStored(text);
         showToast("Saved", {
           action: {
             text: "Undo",
@@ -72,7 +110,10 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
     } catch (failure) {
       setError(messageOf(failure));
     }
+    setBusy(false);
   }
+  const savable = !isReadOnly(table) && !busy && (dirty || documentId === null);
+  useSaveKey(savable ? () => void save() : null);
 
   async function insertOne(own: Record<string, unknown>, message: string): Promise<void> {
     const { ids: [id] } = await insert({ table: table.name, documents: [own] });
@@ -103,28 +144,41 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
   }
 
   const changedByOthers = document !== undefined && seen !== null && documentId !== null &&
-    JSON.stringify(ownFields(document)) !== JSON.stringify(ownFields(seen));
+    !deepEqual(ownFields(document), ownFields(seen));
   return (
     <Dialog
       open
       form="side"
       title={documentId === null ? `New document in ${table.name}` : "Document"}
+      focusAfter=".table-page [role=grid]"
+      mayClose={() => {
+        if (dirty) setLeaving(true);
+        return !dirty;
+      }}
       onClose={onClose}
-      footer={!table.ofService && (
+      footer={!isReadOnly(table) && (
         <>
           {documentId !== null && (
             <>
               <Button tone="bad" onClick={() => void attempt(removeIt)}>Delete</Button>
               <Button
                 onClick={() =>
-                  void attempt(() => insertOne(JSON.parse(text) as Record<string, unknown>, "Copy created"))}
+                  void attempt(() => insertOne(parseJson(text) as Record<string, unknown>, "Copy created"))}
               >
                 Duplicate
               </Button>
             </>
           )}
           <span className="grow" />
-          <Button tone="accent" onClick={() => void save()}>Save</Button>
+          <Button
+            tone="accent"
+            title="Ctrl+S"
+            busy={busy}
+            disabled={!savable}
+            onClick={() => void save()}
+          >
+            Save
+          </Button>
         </>
       )}
     >
@@ -154,17 +208,32 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
           <Button onClick={() => load(document)}>Load latest version</Button>
         </p>
       )}
-      {(documentId === null || found) && (
-        <Suspense fallback={<Loading />}>
-          <JsonEditor
-            label={`Fields of ${table.name}`}
-            value={text}
-            schema={table.schema}
-            onChange={setText}
-          />
-        </Suspense>
+      {(documentId === null || found) && hasForm && (
+        <FormTabs label="Document editor" form={form} fields={fields} onForm={chooseForm} />
       )}
+      {(documentId === null || found) && (hasForm && form && fields !== null
+        ? (
+          <SchemaForm
+            // Fields with JSON keep their own text.
+            key={loads}
+            schema={table.schema}
+            value={fields}
+            onChange={(changed) => setText(JSON.stringify(changed, null, 2))}
+          />
+        )
+        : (
+          <Suspense fallback={<Loading />}>
+            <JsonEditor
+              label={`Fields of ${table.name}`}
+              value={text}
+              schema={table.schema}
+              onChange={setText}
+            />
+          </Suspense>
+        ))}
       {error !== null && <p className="field-error" role="alert">{error}</p>}
+      {leavePrompt}
+      {leaving && <DiscardPrompt onDiscard={onClose} onKeep={() => setLeaving(false)} />}
     </Dialog>
   );
 }

@@ -1,94 +1,19 @@
-/** Search, filter and order of a table's documents, as a bar and as a document selection that uses an index where possible. */
+/** Search, filters and order of a table's documents. */
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
-import type { Condition, Where } from "../../server/api.ts";
-import { propertiesOf } from "../../server/json_schema.ts";
+import { choicesOf, plainOf, propertiesOf } from "../../server/json_schema.ts";
 import { useRoute } from "../../shell/route.ts";
 import { Button, Icon } from "../../ui/controls.tsx";
-
-const BY_TIME = "by_creation_time";
-
-export type Operator = Condition["op"];
-
-const OPERATORS: Readonly<Record<Operator, string>> = {
-  eq: "is",
-  neq: "is not",
-  gt: "is greater than",
-  gte: "is at least",
-  lt: "is less than",
-  lte: "is at most",
-  contains: "contains",
-  missing: "is missing",
-  present: "exists",
-};
-
-/** Reads `field`, `op`, `value`, `index`, `order` and `search`. A value is parsed as JSON, or else taken as a string. */
-export function whereOf(table: TableOverview, params: URLSearchParams): Where {
-  const text = params.get("search") ?? "";
-  const [searchIndex] = table.searchIndexes;
-  const conditions = conditionOf(params);
-  const base = { table: table.name, ...(conditions && { conditions: [conditions] }) };
-  if (text !== "" && searchIndex !== undefined) return { ...base, search: { index: searchIndex.name, text } };
-  const index = params.get("index") ?? BY_TIME;
-  const order = params.get("order") === "asc" ? "asc" : "desc";
-  const serving = servingIndex(table, { condition: conditions, preferred: index });
-  const range = rangeOf(conditions);
-  // An index that starts with the field avoids a scan.
-  if (serving !== null && range !== null) return { table: table.name, index: serving, range, order };
-  return { ...base, order, ...(index !== BY_TIME && { index }) };
-}
-
-/** Whether the whole table is selected. */
-export function isWhole({ range, search, conditions }: Where): boolean {
-  return range === undefined && search === undefined && (conditions ?? []).length === 0;
-}
-
-/** Returns an index that fully serves a condition, preferably the given one, or `null`. */
-function servingIndex(
-  table: TableOverview,
-  { condition, preferred = BY_TIME }: { readonly condition: Condition | null; readonly preferred?: string },
-): string | null {
-  if (condition === null || rangeOf(condition) === null) return null;
-  if (condition.field === "_creationTime") return BY_TIME;
-  const serving = table.indexes.filter(({ fields: [first] }) => first === condition.field);
-  return (serving.find(({ name }) => name === preferred) ?? serving[0])?.name ?? null;
-}
-
-/** Returns the index range that a condition on the first field selects, or `null`. */
-function rangeOf(condition: Condition | null): NonNullable<Where["range"]> | null {
-  switch (condition?.op) {
-    case "eq":
-      return { eq: [condition.value] };
-    case "missing":
-      return { eq: [{ $missing: true }] };
-    case "gt":
-    case "gte":
-    case "lt":
-    case "lte":
-      return { [condition.op]: condition.value };
-    default:
-      return null;
-  }
-}
-
-function conditionOf(params: URLSearchParams): Condition | null {
-  const field = params.get("field") ?? "";
-  const op = (params.get("op") ?? "eq") as Operator;
-  const text = params.get("value") ?? "";
-  if (field === "" || !(op in OPERATORS)) return null;
-  if (op === "missing" || op === "present") return { field, op };
-  if (text === "") return null;
-  if (op === "contains") return { field, op, value: text };
-  return { field, op, value: valueOf(text) };
-}
-
-/** Parses JSON such as `42`, `true` or `"42"`; anything else is a string. */
-function valueOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
-}
+import {
+  BY_TIME,
+  type Filter,
+  FILTERS_MAX,
+  filtersOf,
+  OPERATORS,
+  orderingIndex,
+  paramsOf,
+  schemaOf,
+  takesValue,
+} from "./filters.ts";
 
 export function FilterBar({ table, onChange }: {
   readonly table: TableOverview;
@@ -96,11 +21,13 @@ export function FilterBar({ table, onChange }: {
 }) {
   const { search } = useRoute();
   const of = (name: string) => search.get(name) ?? "";
-  const fields = Object.keys(propertiesOf(table.schema));
+  const filters = filtersOf(search);
+  const fields = [...Object.keys(propertiesOf(table.schema)), "_creationTime"];
   const [searchIndex] = table.searchIndexes;
-  const op = of("op") || "eq";
   const descending = of("order") !== "asc";
-  const valueless = op === "missing" || op === "present";
+  const unused = fields.find((field) => filters.every((filter) => filter.field !== field)) ?? fields[0] ?? "";
+  const change = (at: number, filter: Filter) =>
+    onChange(paramsOf(filters.with(at, filter).filter(({ field }) => field !== "")));
   return (
     <>
       {searchIndex !== undefined && (
@@ -113,46 +40,34 @@ export function FilterBar({ table, onChange }: {
           onChange={(event) => onChange({ search: event.target.value })}
         />
       )}
-      <select
-        className="input fit"
-        aria-label="Field to filter by"
-        value={of("field")}
-        onChange={(event) => onChange({ field: event.target.value })}
-      >
-        <option value="">All documents</option>
-        {fields.map((field) => (
-          <option key={field} value={field}>
-            {field}
-            {servingIndex(table, { condition: { field, op: "eq", value: null } }) === null ? "" : " (index)"}
-          </option>
-        ))}
-      </select>
-      {of("field") !== "" && (
-        <select
-          className="input fit"
-          aria-label="Operator"
-          value={op}
-          onChange={(event) => onChange({ op: event.target.value })}
-        >
-          {Object.entries(OPERATORS).map(([value, text]) => (
-            <option key={value} value={value}>{text}</option>
-          ))}
-        </select>
-      )}
-      {of("field") !== "" && !valueless && (
-        <input
-          className="input narrow"
-          placeholder="Value"
-          aria-label="Filter value"
-          value={of("value")}
-          onChange={(event) => onChange({ value: event.target.value })}
+      {filters.length === 0 && (
+        <FieldChoice
+          table={table}
+          fields={fields}
+          value=""
+          onChange={(field) => onChange(paramsOf([{ field, op: "eq", value: "" }]))}
         />
+      )}
+      {filters.map((filter, at) => (
+        <FilterFields
+          key={at}
+          table={table}
+          fields={fields}
+          filter={filter}
+          position={at}
+          onChange={(changed) => change(at, changed)}
+        />
+      ))}
+      {filters.length > 0 && filters.length < FILTERS_MAX && (
+        <Button onClick={() => onChange(paramsOf([...filters, { field: unused, op: "eq", value: "" }]))}>
+          <Icon name="plus" /> Filter
+        </Button>
       )}
       <select
         className="input fit"
         aria-label="Order by"
         value={of("index") || BY_TIME}
-        onChange={(event) => onChange({ index: event.target.value })}
+        onChange={({ target: { value } }) => onChange({ index: value === BY_TIME ? "" : value })}
       >
         <option value={BY_TIME}>Creation time</option>
         {table.indexes.filter(({ name }) => name !== BY_TIME).map(({ name, fields }) => (
@@ -168,4 +83,139 @@ export function FilterBar({ table, onChange }: {
       </Button>
     </>
   );
+}
+
+/** Labels of the fields of a filter: only those after the first have a number. */
+const numbered = (label: string, position: number): string =>
+  position === 0 ? label : `${label} ${position + 1}`;
+
+function FieldChoice({ table, fields, value, position = 0, onChange }: {
+  readonly table: TableOverview;
+  readonly fields: readonly string[];
+  readonly value: string;
+  readonly position?: number;
+  readonly onChange: (field: string) => void;
+}) {
+  return (
+    <select
+      className="input fit"
+      aria-label={numbered("Field to filter by", position)}
+      value={value}
+      onChange={(event) => onChange(event.target.value)}
+    >
+      <option value="">{position === 0 ? "All documents" : "No filter"}</option>
+      {fields.map((field) => (
+        <option key={field} value={field}>
+          {field}
+          {orderingIndex(table, [], field) === null ? "" : " (index)"}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+function FilterFields({ table, fields, filter, position, onChange }: {
+  readonly table: TableOverview;
+  readonly fields: readonly string[];
+  readonly filter: Filter;
+  readonly position: number;
+  /** A filter without a field is removed. */
+  readonly onChange: (filter: Filter) => void;
+}) {
+  const { op, value } = filter;
+  return (
+    <span className="row filter">
+      {position > 0 && <span className="quiet">and</span>}
+      <FieldChoice
+        table={table}
+        fields={fields}
+        value={filter.field}
+        position={position}
+        onChange={(field) => onChange({ field, op: "eq", value: "" })}
+      />
+      <select
+        className="input fit"
+        aria-label={numbered("Operator", position)}
+        value={op}
+        onChange={(event) => onChange({ ...filter, op: event.target.value as Filter["op"] })}
+      >
+        {Object.entries(OPERATORS).map(([value, text]) => <option key={value} value={value}>{text}</option>)}
+      </select>
+      {takesValue(op) && (
+        <FilterValue
+          label={numbered("Filter value", position)}
+          table={table}
+          field={filter.field}
+          op={op}
+          value={value}
+          onChange={(value) => onChange({ ...filter, value })}
+        />
+      )}
+      {position > 0 && (
+        <Button
+          tone="plain"
+          aria-label={`Remove filter ${position + 1}`}
+          onClick={() => onChange({ ...filter, field: "" })}
+        >
+          <Icon name="close" />
+        </Button>
+      )}
+    </span>
+  );
+}
+
+/** A choice for enums and booleans, a date picker for the creation time, otherwise text. */
+function FilterValue({ label, table, field, op, value, onChange }: {
+  readonly label: string;
+  readonly table: TableOverview;
+  readonly field: string;
+  readonly op: Filter["op"];
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+}) {
+  const schema = schemaOf(table, field);
+  const choices = choicesOf(schema) ?? (plainOf(schema)["type"] === "boolean" ? [true, false] : null);
+  if (choices !== null && op !== "contains") {
+    return (
+      <select
+        className="input fit"
+        aria-label={label}
+        value={value}
+        onChange={(event) => onChange(event.target.value)}
+      >
+        <option value="">Choose…</option>
+        {choices.map((choice) => (
+          <option key={String(choice)} value={String(choice)}>{String(choice)}</option>
+        ))}
+      </select>
+    );
+  }
+  if (field === "_creationTime") {
+    return (
+      <input
+        className="input fit"
+        type="datetime-local"
+        step="1"
+        aria-label={label}
+        value={value === "" ? "" : localText(Number(value))}
+        onChange={({ target }) =>
+          onChange(target.value === "" ? "" : String(new Date(target.value).getTime()))}
+      />
+    );
+  }
+  return (
+    <input
+      className="input narrow"
+      placeholder="Value"
+      aria-label={label}
+      value={value}
+      onChange={(event) => onChange(event.target.value)}
+    />
+  );
+}
+
+/** Formats a time for a date picker, in the viewer's time zone. */
+function localText(at: number): string {
+  if (!Number.isFinite(at)) return "";
+  return new Date(at - new Date(at).getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
 }

@@ -1,6 +1,7 @@
 /** A document as a row of the grid. Memoized to re-render only when its own props change. */
 import { type KeyboardEvent, memo, useState } from "react";
 import { choicesOf, plainOf, type Schema } from "../../server/json_schema.ts";
+import { parseJson } from "../../server/json_text.ts";
 import { Icon } from "../../ui/controls.tsx";
 import { Cell } from "./cell.tsx";
 
@@ -83,7 +84,7 @@ function enteredValue(text: string, ofText: boolean): Entered {
   if (ofText) return { ok: true, value: text };
   if (text.trim() === "") return { ok: true, value: undefined };
   try {
-    return { ok: true, value: JSON.parse(text) };
+    return { ok: true, value: parseJson(text) };
   } catch {
     return { ok: false };
   }
@@ -99,6 +100,8 @@ export type Row = Readonly<Record<string, unknown>> & {
 export interface GridRowShared {
   readonly columns: readonly string[];
   readonly properties: Readonly<Record<string, Schema>>;
+  /** Names of the number fields, which are right-aligned. */
+  readonly numbers: ReadonlySet<string>;
   readonly onOpen: (position: number, id: string) => void;
   readonly onToggle: (row: Row) => void;
   /** Starts editing a field; `null` if the table is read-only. */
@@ -128,7 +131,7 @@ export const GridRow = memo(function GridRow(
 ) {
   // Render edit buttons only in the hovered row: one per cell would dominate rendering while scrolling.
   const [pointed, setPointed] = useState(false);
-  const { columns, properties, onOpen, onToggle, onEdit, onLeave, onStore } = shared;
+  const { columns, properties, numbers, onOpen, onToggle, onEdit, onLeave, onStore } = shared;
   return (
     <div
       id={`row-${row._id}`}
@@ -156,7 +159,7 @@ export const GridRow = memo(function GridRow(
         <span
           key={name}
           id={`cell-${row._id}-${index + 1}`}
-          className="cell"
+          className={numbers.has(name) ? "cell number" : "cell"}
           role="gridcell"
           data-current={column === index + 1}
         >

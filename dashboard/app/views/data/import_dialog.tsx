@@ -1,13 +1,16 @@
 /** Imports documents from a file: first a dry run with a report by row, then the import. */
 import { type FormEvent, useEffect, useRef, useState } from "react";
+import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
 import { adminSession } from "../../server/admin_session.ts";
 import { sendImport } from "../../server/import_status.ts";
+import { propertiesOf, requiredOf } from "../../server/json_schema.ts";
 import { Button, SelectField, TextField } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { runPageTask } from "../../ui/page_tasks.ts";
 import { showToast } from "../../ui/toasts.tsx";
 import { Table } from "../../ui/view.tsx";
 import { count } from "../../ui/format.tsx";
+import { CSV_HEAD_CHARS, type CsvColumn, csvColumns, matchingFields } from "./csv_columns.ts";
 
 interface Report {
   readonly rows: number;
@@ -15,7 +18,17 @@ interface Report {
   readonly more: boolean;
 }
 
-export function ImportDialog({ table, onClose }: { readonly table: string; readonly onClose: () => void }) {
+export function ImportDialog(
+  { table: { name: table, schema }, onClose }: {
+    readonly table: TableOverview;
+    readonly onClose: () => void;
+  },
+) {
+  /** Columns of the selected CSV file with the field each is imported into; `null` for other files. */
+  const [mapping, setMapping] = useState<
+    { readonly columns: readonly CsvColumn[]; readonly fields: readonly (string | null)[] } | null
+  >(null);
+  const fields = ["_id", "_creationTime", ...Object.keys(propertiesOf(schema))];
   /** Progress of the check; `null` if none is running. */
   const [checking, setChecking] = useState<string | null>(null);
   const leaving = useRef(new AbortController());
@@ -26,6 +39,13 @@ export function ImportDialog({ table, onClose }: { readonly table: string; reado
   const [error, setError] = useState<string | null>(null);
   const ready = report !== null && report.faults.length === 0;
 
+  async function readColumns(file: File | undefined): Promise<void> {
+    setMapping(null);
+    if (file === undefined || !file.name.endsWith(".csv")) return;
+    const columns = csvColumns(await file.slice(0, CSV_HEAD_CHARS).text());
+    setMapping({ columns, fields: matchingFields(columns, fields) });
+  }
+
   async function submit(event: FormEvent<HTMLFormElement>): Promise<void> {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
@@ -34,6 +54,7 @@ export function ImportDialog({ table, onClose }: { readonly table: string; reado
     const query = new URLSearchParams({
       mode: String(form.get("mode")),
       format: file.name.endsWith(".csv") ? "csv" : "jsonl",
+      ...(mapping !== null && { columns: JSON.stringify(mapping.fields) }),
       ...(ready ? { detached: "true" } : { dryRun: "true" }),
     });
     const send = async (signal: AbortSignal | null) => {
@@ -86,12 +107,27 @@ export function ImportDialog({ table, onClose }: { readonly table: string; reado
         onSubmit={(event) => void submit(event)}
         onChange={() => setReport(null)}
       >
-        <TextField label="File" name="file" type="file" accept=".jsonl,.csv" required />
+        <TextField
+          label="File"
+          name="file"
+          type="file"
+          accept=".jsonl,.csv"
+          required
+          onChange={(event) => void readColumns(event.target.files?.[0])}
+        />
         <SelectField label="If the ID exists" name="mode" defaultValue="insert">
           <option value="insert">fail</option>
           <option value="upsert">replace the document</option>
           <option value="replace">delete all documents in the table first</option>
         </SelectField>
+        {mapping !== null && (
+          <Mapping
+            {...mapping}
+            choices={fields}
+            required={requiredOf(schema)}
+            onChange={(chosen) => setMapping({ ...mapping, fields: chosen })}
+          />
+        )}
       </form>
       {checking !== null && <p className="quiet" role="status">{checking}…</p>}
       {ready && (
@@ -103,6 +139,47 @@ export function ImportDialog({ table, onClose }: { readonly table: string; reado
       {report !== null && report.faults.length > 0 && <Faults report={report} />}
       {error !== null && <p className="field-error" role="alert">{error}</p>}
     </Dialog>
+  );
+}
+
+/** The field that each column of a CSV file is imported into. */
+function Mapping({ columns, fields, choices, required, onChange }: {
+  readonly columns: readonly CsvColumn[];
+  readonly fields: readonly (string | null)[];
+  readonly choices: readonly string[];
+  readonly required: readonly string[];
+  readonly onChange: (fields: readonly (string | null)[]) => void;
+}) {
+  const missing = required.filter((field) => !fields.includes(field));
+  return (
+    <>
+      <div className="table-scroll faults" tabIndex={0}>
+        <Table head={["Column", "First values", "Field"]}>
+          {columns.map(({ name, examples }, at) => (
+            <tr key={at}>
+              <td>{name || <span className="quiet">(no name)</span>}</td>
+              <td className="quiet">{examples.join(", ")}</td>
+              <td>
+                <select
+                  className="input fit"
+                  aria-label={`Field of column ${name}`}
+                  value={fields[at] ?? ""}
+                  onChange={({ target: { value } }) =>
+                    // A field has one column.
+                    onChange(fields.map((field, other) =>
+                      other === at ? value || null : field === value ? null : field
+                    ))}
+                >
+                  <option value="">(skip)</option>
+                  {choices.map((field) => <option key={field} value={field}>{field}</option>)}
+                </select>
+              </td>
+            </tr>
+          ))}
+        </Table>
+      </div>
+      {missing.length > 0 && <p className="field-error" role="status">No column for {missing.join(", ")}.</p>}
+    </>
   );
 }
 

@@ -12,9 +12,10 @@ import { Menu } from "../../ui/menu.tsx";
 import { runPageTask, type TaskControl } from "../../ui/page_tasks.ts";
 import { saveFile } from "../../ui/save_file.ts";
 import { attempt, showToast } from "../../ui/toasts.tsx";
-import { DocumentGrid, type FieldChange } from "./document_grid.tsx";
-import { DocumentSheet } from "./document_sheet.tsx";
-import { FilterBar, isWhole, whereOf } from "./filter_bar.tsx";
+import { DocumentGrid, type FieldChange, type GridOrder } from "./document_grid.tsx";
+import { DocumentSheet, isReadOnly, NEW } from "./document_sheet.tsx";
+import { FilterBar } from "./filter_bar.tsx";
+import { BY_TIME, filtersOf, isWhole, orderingIndex, whereOf } from "./filters.ts";
 import type { Row } from "./grid_row.tsx";
 import { ImportDialog } from "./import_dialog.tsx";
 import { SchemaDialog } from "./schema_map.tsx";
@@ -62,9 +63,6 @@ async function exportDocuments(
   return new Blob([...parts, ...waiting], { type: response.headers.get("Content-Type") ?? "" });
 }
 
-/** Placeholder for the ID of a new document in the address. */
-const NEW = "new";
-
 export function TablePage({ table }: { readonly table: TableOverview }) {
   const { path: [, , documentId], search } = useRoute();
   const where = useMemo(() => whereOf(table, search), [table.name, search.toString()]);
@@ -72,6 +70,11 @@ export function TablePage({ table }: { readonly table: TableOverview }) {
   const [open, setOpen] = useState<"schema" | "import" | null>(null);
   const patch = useMutation(api.data.patch);
   const here = Object.fromEntries(search);
+  const order = orderOf(table, {
+    search,
+    where,
+    onChange: (changes) => replace(["data", table.name], { ...here, ...changes }),
+  });
   const show = (id: string | null) => go(["data", table.name, ...(id === null ? [] : [id])], here);
 
   /** Sends the value shown, so that the server rejects a conflicting change. */
@@ -100,7 +103,7 @@ export function TablePage({ table }: { readonly table: TableOverview }) {
         </div>
         <div className="row">
           <TableMenu table={table} where={where} onOpen={setOpen} />
-          {!table.ofService && (
+          {!isReadOnly(table) && (
             <Button tone="accent" onClick={() => show(NEW)}>
               <Icon name="plus" /> New document
             </Button>
@@ -109,20 +112,23 @@ export function TablePage({ table }: { readonly table: TableOverview }) {
       </div>
       {where.conditions !== undefined && where.conditions.length > 0 && (
         <p className="quiet">
-          <Badge tone="warn">scans</Badge> No index supports this filter, so it scans every document.
+          <Badge tone="warn">scans</Badge> {where.range === undefined
+            ? "No index supports this filter, so it scans every document."
+            : "An index supports a part of this filter. All documents that it finds are scanned."}
         </p>
       )}
       <DocumentGrid
         key={JSON.stringify(where)}
         table={table}
         where={where}
+        order={order}
         selected={chosen}
         onSelect={setChosen}
         onShown={(rows) => setChosen((before) => refreshed(before, rows))}
         onOpen={show}
-        onEdit={table.ofService ? null : (row, change) => void attempt(() => editField(row, change))}
+        onEdit={isReadOnly(table) ? null : (row, change) => void attempt(() => editField(row, change))}
       />
-      {chosen.size > 0 && !table.ofService && (
+      {chosen.size > 0 && !isReadOnly(table) && (
         <SelectionActions
           table={table}
           chosen={chosen}
@@ -139,9 +145,37 @@ export function TablePage({ table }: { readonly table: TableOverview }) {
         />
       )}
       {open === "schema" && <SchemaDialog table={table} onClose={() => setOpen(null)} />}
-      {open === "import" && <ImportDialog table={table.name} onClose={() => setOpen(null)} />}
+      {open === "import" && <ImportDialog table={table} onClose={() => setOpen(null)} />}
     </section>
   );
+}
+
+function orderOf(table: TableOverview, { search, where, onChange }: {
+  readonly search: URLSearchParams;
+  readonly where: Where;
+  readonly onChange: (changes: Readonly<Record<string, string>>) => void;
+}): GridOrder {
+  const filters = filtersOf(search);
+  const isSortable = (field: string) =>
+    where.search === undefined && orderingIndex(table, filters, field) !== null;
+  const index = where.index ?? BY_TIME;
+  const indexed = table.indexes.find(({ name }) => name === index)?.fields ?? [];
+  const fixed = where.range?.eq as readonly unknown[] | undefined;
+  const field = where.search === undefined ? indexed[fixed?.length ?? 0] ?? "_creationTime" : null;
+  const descending = where.order !== "asc";
+  return {
+    field,
+    descending,
+    isSortable,
+    onSort(wanted) {
+      if (wanted === field) return onChange({ order: descending ? "asc" : "" });
+      const ordering = orderingIndex(table, filters, wanted) ?? BY_TIME;
+      onChange({
+        index: ordering === BY_TIME ? "" : ordering,
+        order: ordering === BY_TIME ? "" : "asc",
+      });
+    },
+  };
 }
 
 /** Updates selected rows to their current values. Returns the same map if none changed. */
@@ -221,7 +255,7 @@ function TableMenu({ table, where, onOpen }: {
             run: () => exported("jsonl"),
           },
           { text: `Export ${isWhole(where) ? "" : "filtered rows "}as CSV`, run: () => exported("csv") },
-          ...(table.ofService ? [] : [
+          ...(isReadOnly(table) ? [] : [
             { text: "Import…", run: () => onOpen("import") },
             {
               text: "Delete all shown…",

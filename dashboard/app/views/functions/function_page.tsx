@@ -7,9 +7,10 @@ import type { FunctionRun } from "../../../../mod/ops/admin/run_function.ts";
 import { adminSession } from "../../server/admin_session.ts";
 import { api, type RunAs } from "../../server/api.ts";
 import { exampleOf } from "../../server/json_schema.ts";
+import { parseJson } from "../../server/json_text.ts";
 import { Badge, Button } from "../../ui/controls.tsx";
 import { count, countOf, duration } from "../../ui/format.tsx";
-import { type Fields, SchemaForm } from "../../ui/schema_form.tsx";
+import { fieldsOf, FormTabs, SchemaForm } from "../../ui/schema_form.tsx";
 import { attempt } from "../../ui/toasts.tsx";
 import { Card, Loading, Table } from "../../ui/view.tsx";
 import { FunctionPerformance } from "./performance.tsx";
@@ -216,7 +217,7 @@ export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
   const [busy, setBusy] = useState(false);
   const [live, setLive] = useState<Watched | null>(null);
 
-  const args = (): Record<string, unknown> => JSON.parse(text) as Record<string, unknown>;
+  const args = (): Record<string, unknown> => parseJson(text) as Record<string, unknown>;
 
   const watched = (): Watched => ({
     path: fact.path,
@@ -258,7 +259,9 @@ export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
         }
       >
         <div className="stack">
-          {fact.args !== null && <Tabs form={form} fields={fieldsOf(text)} onForm={setForm} />}
+          {fact.args !== null && (
+            <FormTabs label="Argument editor" form={form} fields={fieldsOf(text)} onForm={setForm} />
+          )}
           {form && fact.args !== null
             ? (
               <SchemaForm
@@ -279,39 +282,6 @@ export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
       {result !== null && <Result run={result} />}
       <FunctionPerformance path={fact.path} />
     </>
-  );
-}
-
-/** Parses arguments for the form; `null` unless the text is a JSON object. */
-function fieldsOf(text: string): Fields | null {
-  try {
-    const value = JSON.parse(text) as unknown;
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? value as Fields : null;
-  } catch {
-    return null;
-  }
-}
-
-function Tabs({ form, fields, onForm }: {
-  readonly form: boolean;
-  readonly fields: Fields | null;
-  readonly onForm: (form: boolean) => void;
-}) {
-  return (
-    <div>
-      <div className="tabs" role="group" aria-label="Argument editor">
-        <button
-          type="button"
-          aria-pressed={form}
-          // Switching would discard text that is not an object.
-          disabled={fields === null}
-          onClick={() => onForm(true)}
-        >
-          Form
-        </button>
-        <button type="button" aria-pressed={!form} onClick={() => onForm(false)}>JSON</button>
-      </div>
-    </div>
   );
 }
 

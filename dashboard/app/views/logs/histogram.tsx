@@ -1,6 +1,6 @@
 /** Histogram of runs over time. Dragging, or Shift with the arrow keys, selects the time filter. */
 import { type KeyboardEvent, type PointerEvent, useRef, useState } from "react";
-import { count, utcText } from "../../ui/format.tsx";
+import { count, timeText, utcText } from "../../ui/format.tsx";
 import type { Bar } from "./use_logs.ts";
 
 export interface RunHistogramProps {
@@ -48,13 +48,11 @@ export function RunHistogram({ bars, onChoose }: RunHistogramProps) {
     event.preventDefault();
   }
 
-  const clock = (time: number) =>
-    new Date(time).toLocaleString([], { dateStyle: "short", timeStyle: "medium" });
   const chosen = current === null ? bars : bars.slice(first, last + 1);
   const runs = chosen.reduce((sum, bar) => sum + bar.runs, 0);
   const failed = chosen.reduce((sum, bar) => sum + bar.failed, 0);
   const totals = `${count(runs)} runs, ${count(failed)} failed`;
-  const span = `${clock(chosen[0]?.from ?? 0)} – ${clock(chosen.at(-1)?.to ?? 0)}`;
+  const span = `${timeText(chosen[0]?.from ?? 0)} – ${timeText(chosen.at(-1)?.to ?? 0)}`;
   return (
     <div className="histogram">
       <div
@@ -92,11 +90,11 @@ export function RunHistogram({ bars, onChoose }: RunHistogramProps) {
         ))}
       </div>
       <p className="row quiet small">
-        <span title={utcText(bars[0]?.from ?? 0)}>{clock(bars[0]?.from ?? 0)}</span>
+        <span title={utcText(bars[0]?.from ?? 0)}>{timeText(bars[0]?.from ?? 0)}</span>
         <span className="grow" />
         <span aria-hidden="true">{current === null ? totals : `${totals}, ${span}`}</span>
         <span className="grow" />
-        <span title={utcText(bars.at(-1)?.to ?? 0)}>{clock(bars.at(-1)?.to ?? 0)}</span>
+        <span title={utcText(bars.at(-1)?.to ?? 0)}>{timeText(bars.at(-1)?.to ?? 0)}</span>
       </p>
     </div>
   );

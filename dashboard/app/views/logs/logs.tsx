@@ -1,20 +1,26 @@
-/** Execution log: search, live tail and details of a run. The filter is part of the address. */
+/** Execution log: search, live tail, export and details of a run. The filter and the run are part of the address. */
 import { useEffect, useMemo, useState } from "react";
-import { href, replace, useRoute } from "../../shell/route.ts";
+import { go, href, replace, useRoute } from "../../shell/route.ts";
 import { Badge, Button, type Choice, Icon, SearchBar } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
-import { count, duration, Time, utcText } from "../../ui/format.tsx";
+import { count, duration, Time, timeText, utcText } from "../../ui/format.tsx";
 import { showToast } from "../../ui/toasts.tsx";
+import { runPageTask, useIsBusy } from "../../ui/page_tasks.ts";
+import { saveFile } from "../../ui/save_file.ts";
 import { useRequest } from "../../ui/use_request.tsx";
 import { Card, Empty, Table, View } from "../../ui/view.tsx";
 import { RunHistogram } from "./histogram.tsx";
-import { type LoggedRun, OUTCOME_LABELS, useLogs } from "./use_logs.ts";
+import { useCallerNames } from "../../ui/caller_names.ts";
+import { UserFilter } from "./user_filter.tsx";
+import { type LoggedRun, OUTCOME_LABELS, type RunsPage, runsPage, useLogs } from "./use_logs.ts";
 
 const REQUEST_RUNS_MAX = 100;
 
 /** Details of one run: log lines, error, and the other runs of its request. */
-function RunSheet({ run, onClose, onOpen, hrefOf }: {
+function RunSheet({ run, caller, onClose, onOpen, hrefOf }: {
   readonly run: LoggedRun;
+  /** Name of the caller. */
+  readonly caller: string;
   readonly onOpen: (run: LoggedRun) => void;
   readonly onClose: () => void;
   /** Returns the address of the log view with a filter. */
@@ -41,13 +47,17 @@ function RunSheet({ run, onClose, onOpen, hrefOf }: {
         <dd>{duration(run.durationMs)}, after {duration(run.queuedMs)} in the queue</dd>
         <dt>Called by</dt>
         <dd>
-          {run.caller === null
-            ? "anonymous"
-            : <a href={hrefOf({ caller: run.caller })} onClick={onClose}>{run.caller}</a>}
+          {run.caller === null ? caller : (
+            <>
+              {run.caller.startsWith("user:")
+                ? <a href={href(["users", run.caller.slice("user:".length)])}>{caller}</a>
+                : caller} · <a href={hrefOf({ caller: run.caller })}>runs of this caller</a>
+            </>
+          )}
         </dd>
         <dt>Request</dt>
         <dd>
-          <a className="mono" href={hrefOf({ request: run.requestId })} onClick={onClose}>
+          <a className="mono" href={hrefOf({ request: run.requestId })}>
             {run.requestId}
           </a>
         </dd>
@@ -87,7 +97,7 @@ function RunSheet({ run, onClose, onOpen, hrefOf }: {
         </Card>
       )}
       <p>
-        <a href={hrefOf({ function: run.function })} onClick={onClose}>All runs of this function</a>
+        <a href={hrefOf({ function: run.function })}>All runs of this function</a>
       </p>
     </Dialog>
   );
@@ -101,6 +111,7 @@ const FILTERS = [
   "text",
   "caller",
   "request",
+  "minMs",
   "from",
   "to",
   "system",
@@ -115,13 +126,23 @@ const SPANS = [
   ["604800000", "Last 7 days"],
 ] as const;
 
+const FAILURES = Object.keys(OUTCOME_LABELS).filter((outcome) => outcome !== "success").join(",");
+
+const DURATIONS = [
+  ["", "Duration: any"],
+  ["100", "Over 100 ms"],
+  ["1000", "Over 1 s"],
+  ["10000", "Over 10 s"],
+] as const;
+
 const KINDS = ["query", "mutation", "action", "route"];
 const LEVELS = ["info", "warn", "error"];
 
 export function Logs() {
   const { search } = useRoute();
   const [live, setLive] = useState(true);
-  const [open, setOpen] = useState<LoggedRun | null>(null);
+  const exporting = useIsBusy("logs");
+  const [opened, setOpened] = useState<LoggedRun | null>(null);
   const given = FILTERS.filter((name) => (search.get(name) ?? "") !== "");
   const filter = useMemo(() => {
     const params = new URLSearchParams();
@@ -134,15 +155,23 @@ export function Logs() {
     return params.toString();
   }, [search]);
   const logs = useLogs(useSettled(filter), live);
+  const here = Object.fromEntries(search);
   const set = (changes: Partial<Record<FilterName, string>>) =>
-    replace(["logs"], { ...Object.fromEntries(search), ...changes });
+    replace(["logs"], { ...here, run: "", ...changes });
+  const nameOf = useCallerNames(logs.runs.map(({ caller }) => caller));
+  const runId = search.get("run");
+  const run = useRun(runId, [...(opened === null ? [] : [opened]), ...logs.runs]);
+  const showRun = (shown: LoggedRun | null) => {
+    setOpened(shown);
+    go(["logs"], { ...here, run: shown === null ? "" : String(shown.id) });
+  };
   const choice = (name: FilterName, label: string, values: readonly string[]): Choice => ({
     label,
     value: search.get(name) ?? "",
     onChange: (value) => set({ [name]: value }),
     options: [
       ["", `${label}: any`],
-      ...values.map((value) => [value, OUTCOME_LABELS[value] ?? value] as const),
+      ...values.map((value) => [value, valueText(value)] as const),
     ],
   });
   return (
@@ -151,6 +180,7 @@ export function Logs() {
       text="All function runs."
       actions={
         <>
+          <Button disabled={exporting} onClick={() => void exportRuns(filter)}>Export</Button>
           <Button onClick={() => void copyLink()}>
             <Icon name="link" /> Copy link
           </Button>
@@ -173,10 +203,17 @@ export function Logs() {
             options: SPANS,
           },
           choice("kind", "Kind", KINDS),
-          choice("outcome", "Outcome", Object.keys(OUTCOME_LABELS)),
+          choice("outcome", "Outcome", [FAILURES, ...Object.keys(OUTCOME_LABELS)]),
           choice("level", "Level", LEVELS),
+          {
+            label: "Duration",
+            value: search.get("minMs") ?? "",
+            onChange: (minMs) => set({ minMs }),
+            options: DURATIONS,
+          },
         ]}
       >
+        <UserFilter onChoose={(caller) => set({ caller })} />
         <label className="row">
           <input
             type="checkbox"
@@ -194,10 +231,10 @@ export function Logs() {
               type="button"
               className="chip"
               title={isTime(name) ? utcText(Number(search.get(name))) : undefined}
-              aria-label={`Remove filter ${name}: ${chipText(name, search.get(name) ?? "")}`}
+              aria-label={`Remove filter ${name}: ${chipText(name, search.get(name) ?? "", nameOf)}`}
               onClick={() => set({ [name]: "" })}
             >
-              {name}: {chipText(name, search.get(name) ?? "")} <Icon name="close" />
+              {name}: {chipText(name, search.get(name) ?? "", nameOf)} <Icon name="close" />
             </button>
           ))}
         </div>
@@ -215,11 +252,14 @@ export function Logs() {
       <Card flush>
         {logs.runs.length === 0 && !logs.busy && <Empty title="No matching runs" />}
         {logs.runs.length > 0 && (
-          <Table head={["Time", "Function", "Outcome", { number: "Duration" }, "Message"]} className="log">
+          <Table
+            head={["Time", "Function", "User", "Outcome", { number: "Duration" }, "Message"]}
+            className="log"
+          >
             {logs.runs.map((run) => (
               <tr
                 key={run.id}
-                onClick={() => setOpen(run)}
+                onClick={() => showRun(run)}
               >
                 <td>
                   <Time at={run.at} as="clock" />
@@ -228,13 +268,16 @@ export function Logs() {
                   <button
                     type="button"
                     className="link mono"
-                    onClick={() =>
-                      setOpen(run)}
+                    onClick={(event) => {
+                      event.stopPropagation();
+                      showRun(run);
+                    }}
                   >
                     {run.function}
                   </button>{" "}
                   <Badge>{run.kind}</Badge>
                 </td>
+                <td className={run.caller === null ? "quiet" : undefined}>{nameOf(run.caller)}</td>
                 <td>
                   <Badge tone={run.outcome === "success" ? "good" : "bad"}>
                     {OUTCOME_LABELS[run.outcome]}
@@ -252,11 +295,17 @@ export function Logs() {
           </div>
         )}
       </Card>
-      {open !== null && (
+      {runId !== null && run === null && (
+        <Dialog open form="side" title="Run" onClose={() => showRun(null)}>
+          <Empty title="This run is not in the log" />
+        </Dialog>
+      )}
+      {run && (
         <RunSheet
-          run={open}
-          onClose={() => setOpen(null)}
-          onOpen={setOpen}
+          run={run}
+          caller={nameOf(run.caller)}
+          onClose={() => showRun(null)}
+          onOpen={showRun}
           hrefOf={(changes) => href(["logs"], { ...changes })}
         />
       )}
@@ -288,6 +337,56 @@ async function copyLink(): Promise<void> {
 
 const isTime = (name: FilterName): boolean => name === "from" || name === "to";
 
-function chipText(name: FilterName, value: string): string {
-  return isTime(name) ? new Date(Number(value)).toLocaleString() : value;
+function chipText(name: FilterName, value: string, nameOf: (caller: string | null) => string): string {
+  if (name === "caller") return nameOf(value === "anonymous" ? null : value);
+  if (name === "minMs") return `at least ${duration(Number(value))}`;
+  return isTime(name) ? timeText(Number(value)) : valueText(value);
+}
+
+const valueText = (value: string): string =>
+  value === FAILURES ? "any failure" : OUTCOME_LABELS[value] ?? value;
+
+/** Returns a run by ID: one of those given, or from the server. `null` if there is none, `undefined` while it loads. */
+function useRun(id: string | null, known: readonly LoggedRun[]): LoggedRun | null | undefined {
+  const here = known.find((run) => String(run.id) === id);
+  const [found, setFound] = useState<{ readonly id: string; readonly run: LoggedRun | null } | null>(null);
+  const wanted = id !== null && here === undefined && /^\d{1,15}$/.test(id) ? id : null;
+  useEffect(() => {
+    if (wanted === null) return;
+    const ending = new AbortController();
+    // The cursor is the end of the page before.
+    runsPage(`cursor=${Number(wanted) + 1}&limit=1`, ending.signal).then(({ runs: [run] }) =>
+      setFound({ id: wanted, run: run !== undefined && String(run.id) === wanted ? run : null })
+    ).catch(() => {});
+    return () => ending.abort();
+  }, [wanted]);
+  if (id === null) return null;
+  return here ?? (found?.id === id ? found.run : wanted === null ? null : undefined);
+}
+
+/** Runs requested at once. */
+const EXPORTED_AT_ONCE = 500;
+const EXPORTED_MAX = 200_000;
+
+/** Saves the runs of a filter as NDJSON, newest first. */
+async function exportRuns(filter: string): Promise<void> {
+  await runPageTask(
+    { view: "logs", text: "Exporting runs…", cancelable: true },
+    async ({ report, signal }) => {
+      const parts: Blob[] = [];
+      let exported = 0;
+      for (let cursor: string | null = ""; cursor !== null && exported < EXPORTED_MAX;) {
+        const params = new URLSearchParams(filter);
+        params.set("limit", String(EXPORTED_AT_ONCE));
+        if (cursor !== "") params.set("cursor", cursor);
+        const page: RunsPage = await runsPage(params.toString(), signal);
+        parts.push(new Blob(page.runs.map((run) => `${JSON.stringify(run)}\n`)));
+        exported += page.runs.length;
+        cursor = page.cursor;
+        report(`Exporting runs: ${count(exported)} so far`);
+      }
+      saveFile("runs.ndjson", new Blob(parts, { type: "application/x-ndjson" }));
+      if (exported >= EXPORTED_MAX) showToast(`Only the newest ${count(exported)} runs were exported.`);
+    },
+  );
 }

@@ -63,11 +63,16 @@ export interface Bar {
   readonly failed: number;
 }
 
-interface Page {
+export interface RunsPage {
   readonly runs: readonly LoggedRun[];
   readonly cursor: string | null;
   readonly complete: boolean;
   readonly histogram?: Histogram | null;
+}
+
+/** Fetches a page of runs, newest first. */
+export async function runsPage(params: string, signal: AbortSignal | null): Promise<RunsPage> {
+  return await (await adminSession.fetch(`/api/admin/logs?${params}`, { signal })).json() as RunsPage;
 }
 
 export interface Logs {
@@ -104,8 +109,7 @@ export function useLogs(filter: string, live: boolean): Logs {
     else params.set("cursor", from);
     setBusy(true);
     try {
-      const response = await adminSession.fetch(`/api/admin/logs?${params}`, signal ? { signal } : {});
-      const page = await response.json() as Page;
+      const page = await runsPage(params.toString(), signal ?? null);
       newest.current = Math.max(newest.current ?? 0, ...page.runs.map(({ id }) => id));
       setRuns((before) => from === null ? page.runs : [...before, ...page.runs]);
       setCursor(page.cursor);

@@ -1,12 +1,13 @@
 /** Scheduled functions and cron jobs. */
 import { useMutation, useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
-import { replace, useRoute } from "../../shell/route.ts";
+import type { WaitingJobs } from "../../../../mod/scheduler/isolate_functions/jobs.ts";
+import { href, replace, useRoute } from "../../shell/route.ts";
 import { Badge, Button } from "../../ui/controls.tsx";
 import { attempt } from "../../ui/toasts.tsx";
 import { Card, Empty, Table, TableCard, View } from "../../ui/view.tsx";
-import { duration, Time } from "../../ui/format.tsx";
-import { ListEnd, useLiveList } from "../../ui/use_request.tsx";
+import { countOf, duration, Time } from "../../ui/format.tsx";
+import { ListEnd, useLiveList, useRequest } from "../../ui/use_request.tsx";
 
 type StateKind = "pending" | "inProgress" | "success" | "failed" | "canceled";
 
@@ -23,9 +24,30 @@ const STATES: Readonly<
 export function Schedule() {
   return (
     <View title="Schedule" text="Scheduled functions and cron jobs.">
+      <OrphanedJobs />
       <Crons />
       <Jobs />
     </View>
+  );
+}
+
+/** The count reads all pending jobs. */
+const COUNTED_EVERY_MS = 30_000;
+
+/** Warns about pending jobs whose functions the live version lacks, such as after a rollback. */
+function OrphanedJobs() {
+  const { value } = useRequest<WaitingJobs>("_admin/schedule:orphanedJobs", COUNTED_EVERY_MS, "query");
+  if (value === undefined || value.functions.length === 0) return null;
+  const jobs = value.functions.reduce((sum, { jobs }) => sum + jobs, 0);
+  return (
+    <p className="banner row" role="status">
+      <span className="grow">
+        {countOf(jobs, "pending job")} {jobs === 1 ? "calls a function" : "call functions"}{" "}
+        that the live version lacks: {value.functions.map(({ function: path }) => path).join(", ")}.{" "}
+        {jobs === 1 ? "It fails when it is due" : "They fail when they are due"}.
+      </span>
+      <a className="button" href={href(["schedule"], { orphaned: "true" })}>Show</a>
+    </p>
   );
 }
 
@@ -87,10 +109,18 @@ function State({ kind }: { readonly kind: StateKind }) {
   return <Badge {...(tone && { tone })}>{text}</Badge>;
 }
 
+/** Choice of the state filter for jobs whose function is missing. */
+const ORPHANED = "orphaned";
+
 function Jobs() {
   const { search } = useRoute();
   const state = (search.get("state") ?? "") as StateKind | "";
-  const list = useLiveList(api.schedule.jobs, state === "" ? {} : { state });
+  const orphaned = search.get("orphaned") === "true";
+  const list = useLiveList(api.schedule.jobs, {
+    ...(state !== "" && { state }),
+    ...(orphaned && { orphaned }),
+  });
+  const retry = useMutation(api.schedule.retryJob);
   const cancel = useMutation(api.schedule.cancelJob);
   const runNow = useMutation(api.schedule.runJobNow);
   return (
@@ -101,11 +131,13 @@ function Jobs() {
         <select
           className="input fit"
           aria-label="State"
-          value={state}
-          onChange={(event) => replace(["schedule"], { state: event.target.value })}
+          value={orphaned ? ORPHANED : state}
+          onChange={({ target: { value } }) =>
+            replace(["schedule"], value === ORPHANED ? { orphaned: "true" } : { state: value })}
         >
           <option value="">All</option>
           {Object.entries(STATES).map(([kind, { text }]) => <option key={kind} value={kind}>{text}</option>)}
+          <option value={ORPHANED}>function missing</option>
         </select>
       }
     >
@@ -114,7 +146,10 @@ function Jobs() {
         <Table head={["Function", "Arguments", "State", "Due"]} actions>
           {list.results.map((job) => (
             <tr key={job.jobId}>
-              <td className="mono">{job.name}</td>
+              <td>
+                <span className="mono">{job.name}</span>{" "}
+                {job.orphaned && <Badge tone="warn">function missing</Badge>}
+              </td>
               <td className="mono" title={JSON.stringify(job.args)}>{JSON.stringify(job.args)}</td>
               <td title={job.state.kind === "failed" ? job.state.error : undefined}>
                 <State kind={job.state.kind} />
@@ -123,6 +158,15 @@ function Jobs() {
                 <Time at={job.scheduledTime} as="ago" />
               </td>
               <td className="number">
+                {(job.state.kind === "failed" || job.state.kind === "canceled") &&
+                  !job.name.startsWith("_") && (
+                  <Button
+                    onClick={() =>
+                      void attempt(() => retry({ jobId: job.jobId }), `${job.name} scheduled again.`)}
+                  >
+                    Retry
+                  </Button>
+                )}
                 {job.state.kind === "pending" && (
                   <Button onClick={() => void attempt(() => runNow({ jobId: job.jobId }))}>Run now</Button>
                 )} {(job.state.kind === "pending" || job.state.kind === "inProgress") && (

@@ -1,15 +1,17 @@
 /** Settings that administrators change at runtime. Flags and environment variables take precedence. */
-import { type FormEvent, useEffect, useState } from "react";
+import { type ComponentProps, type FormEvent, useEffect, useState } from "react";
 import { useAction, useQuery } from "syncline/react";
 import type { SettingView } from "../../../../mod/ops/admin/isolate_functions/settings.ts";
 import { adminSession } from "../../server/admin_session.ts";
 import { api, type MailKind } from "../../server/api.ts";
 import { href, useRoute } from "../../shell/route.ts";
-import { Badge, Button, TextField } from "../../ui/controls.tsx";
+import { Badge, Button, Icon, TextField } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { attempt, showToast } from "../../ui/toasts.tsx";
+import { countOf } from "../../ui/format.tsx";
+import { useSaveKey, useUnsaved } from "../../ui/unsaved.tsx";
 import { Card, Empty, Loading, View } from "../../ui/view.tsx";
-import { type Group, grouped, labelOf } from "./groups.ts";
+import { descriptionOf, isInverted, labelOf, type Section, sectionsOf } from "../../ui/setting_words.ts";
 import { TestLocations } from "./test_locations.tsx";
 
 const KINDS: Readonly<Record<string, MailKind>> = {
@@ -108,8 +110,13 @@ export function Settings() {
   const { path: [, named] } = useRoute();
   const settings = useQuery(api.settings.list);
   const known = settings !== undefined;
+  const sections = sectionsOf(settings ?? []);
   useEffect(() => {
-    if (known && named !== undefined) document.getElementById(`setting-${named}`)?.focus();
+    if (!known || named === undefined) return;
+    const element = document.getElementById(`setting-${named}`) ??
+      document.getElementById(`section-${named}`);
+    element?.scrollIntoView({ block: "nearest" });
+    element?.focus();
   }, [known, named]);
   return (
     <View
@@ -121,18 +128,40 @@ export function Settings() {
     >
       {settings === undefined && <Loading />}
       {settings?.length === 0 && <Empty title="No settings" />}
-      {grouped(settings ?? []).map((group) => <GroupForm key={group.title} group={group} />)}
+      {sections.length > 0 && (
+        <div className="settings-view">
+          <nav aria-label="Sections">
+            <ul className="nav">
+              {sections.map(({ name, title }) => (
+                <li key={name}>
+                  <a href={href(["settings", name])} aria-current={name === named ? "location" : undefined}>
+                    {title}
+                  </a>
+                </li>
+              ))}
+            </ul>
+          </nav>
+          <div className="stack">
+            {sections.map((section) => <SectionForm key={section.name} section={section} />)}
+          </div>
+        </div>
+      )}
     </View>
   );
 }
 
-function GroupForm({ group: { title, settings, test } }: { readonly group: Group }) {
+function SectionForm({ section: { name: sectionName, title, text, settings, test } }: {
+  readonly section: Section;
+}) {
   const set = useAction(api.settings.set);
   /** Unsaved values by setting name. */
   const [entered, setEntered] = useState<Readonly<Record<string, string>>>({});
   const [error, setError] = useState<{ readonly name: string | null; readonly text: string } | null>(null);
   const [busy, setBusy] = useState(false);
   const [testing, setTesting] = useState(false);
+  const changed = Object.keys(entered).length;
+  const leavePrompt = useUnsaved(changed > 0, ["settings"]);
+  useSaveKey(changed > 0 && !busy ? () => void store({ ...entered }) : null);
 
   async function store(changes: Record<string, string | null>): Promise<void> {
     setBusy(true);
@@ -157,20 +186,20 @@ function GroupForm({ group: { title, settings, test } }: { readonly group: Group
 
   function submit(event: FormEvent): void {
     event.preventDefault();
-    void store({ ...entered });
+    if (changed > 0) void store({ ...entered });
   }
 
-  const changed = Object.keys(entered).length;
   return (
     <Card
-      title={title}
+      title={<span id={`section-${sectionName}`} tabIndex={-1}>{title}</span>}
       actions={test === "mail"
         ? <Button onClick={() => setTesting(true)}>Send a test mail</Button>
-        : test === "place"
+        : test === "backupTarget"
         ? <TestBackupTarget />
-        : test === "places" && <Button onClick={() => setTesting(true)}>Test all locations</Button>}
+        : test === "locations" && <Button onClick={() => setTesting(true)}>Test all locations</Button>}
     >
       <form className="settings" aria-label={title} onSubmit={submit}>
+        {text !== "" && <p className="quiet">{text}</p>}
         {settings.map((setting) => (
           <Setting
             key={setting.name}
@@ -184,20 +213,26 @@ function GroupForm({ group: { title, settings, test } }: { readonly group: Group
         {error !== null && error.name === null && <p className="field-error" role="alert">{error.text}</p>}
         <div className="row end">
           {changed > 0 && (
-            <Button
-              onClick={() => {
-                setEntered({});
-                setError(null);
-              }}
-            >
-              Discard
-            </Button>
+            <>
+              <span className="quiet">{countOf(changed, "unsaved change")}</span>
+              <Button
+                onClick={() => {
+                  setEntered({});
+                  setError(null);
+                }}
+              >
+                Discard
+              </Button>
+            </>
           )}
-          <Button type="submit" tone="accent" disabled={busy || changed === 0}>Save</Button>
+          <Button type="submit" tone="accent" title="Ctrl+S" busy={busy} disabled={changed === 0}>
+            Save
+          </Button>
         </div>
       </form>
+      {leavePrompt}
       {testing && test === "mail" && <TestMail onClose={() => setTesting(false)} />}
-      {testing && test === "places" && <TestLocations onClose={() => setTesting(false)} />}
+      {testing && test === "locations" && <TestLocations onClose={() => setTesting(false)} />}
     </Card>
   );
 }
@@ -245,54 +280,41 @@ interface SettingProps {
 }
 
 function Setting({ setting, entered, error, onEnter, onReset }: SettingProps) {
-  const {
-    name,
-    description,
-    kind,
-    secret,
-    set,
-    text,
-    flag,
-    env,
-    given,
-    defaultText,
-    unreadable,
-    encryptsSecrets,
-  } = setting;
+  const { name, kind, secret, set, text, flag, env, given, defaultText, unreadable, encryptsSecrets } =
+    setting;
   const id = `setting-${name}`;
   const mail = mailOf(name);
   const [previewing, setPreviewing] = useState(false);
+  const locked = given !== null;
   const common = {
     id,
+    disabled: locked,
     "aria-describedby": `${id}-more`,
     "aria-invalid": error === null ? undefined : true,
   } as const;
-  const placeholder = secret && set && !unreadable
+  const placeholder = locked && secret
+    ? "hidden"
+    : secret && set && !unreadable
     ? "stored; enter a new value to replace it"
     : defaultText === null
     ? "not set"
     : `Default: ${defaultText}`;
-  const value = entered ?? (secret ? "" : text ?? "");
+  const value = given !== null ? given.text ?? "" : entered ?? (secret ? "" : text ?? "");
   return (
     <div className="setting">
       <div>
         <label htmlFor={id}>{labelOf(name)}</label>
-        <p className="field-hint">{description}</p>
+        <p className="field-hint">{descriptionOf(setting)}</p>
       </div>
       <div className="stack">
         <div className="row">
           {kind === "switch"
             ? (
-              <select
-                className="input fit"
+              <Switch
                 {...common}
-                value={value === "" ? "" : value}
-                onChange={(event) => onEnter(event.target.value)}
-              >
-                {!set && <option value="">{defaultText ?? "off"} (default)</option>}
-                <option value="true">on</option>
-                <option value="false">off</option>
-              </select>
+                on={(value === "true") !== isInverted(name)}
+                onSwitch={() => onEnter(String(value !== "true"))}
+              />
             )
             : kind === "long"
             ? (
@@ -338,20 +360,19 @@ function Setting({ setting, entered, error, onEnter, onReset }: SettingProps) {
         <div id={`${id}-more`} className="row quiet small">
           {error !== null && <p className="field-error" role="alert">{error}</p>}
           {unreadable && <Badge tone="bad">encrypted with another server key; enter it again</Badge>}
-          {given !== null
-            ? (
-              <span>
-                <Badge tone="warn">{given.by === "flag" ? flag : env} takes precedence</Badge>{" "}
-                {given.text !== null && <code>{given.text}</code>}
-              </span>
-            )
-            : set
-            ? (
-              <span>
-                <Badge tone="accent">customized</Badge> {defaultText !== null && `Default: ${defaultText}`}
-              </span>
-            )
-            : null}
+          {locked && (
+            <span className="row">
+              <Icon name="lock" /> Set by <code>{given.by === "flag" ? flag : env}</code>. {set
+                ? "The value stored here is not used."
+                : "Start the server without it to change the value here."}
+            </span>
+          )}
+          {!locked && set && (
+            <span>
+              <Badge tone="accent">customized</Badge>{" "}
+              {kind !== "switch" && defaultText !== null && `Default: ${defaultText}`}
+            </span>
+          )}
           {kind === "list" && <span>Separate values with commas.</span>}
           {encryptsSecrets && (
             <span>
@@ -361,5 +382,26 @@ function Setting({ setting, entered, error, onEnter, onReset }: SettingProps) {
         </div>
       </div>
     </div>
+  );
+}
+
+function Switch(
+  { on, onSwitch, "aria-invalid": _, ...button }: ComponentProps<"button"> & {
+    readonly on: boolean;
+    readonly onSwitch: () => void;
+  },
+) {
+  return (
+    <>
+      <button
+        type="button"
+        className="switch"
+        role="switch"
+        aria-checked={on}
+        onClick={onSwitch}
+        {...button}
+      />
+      <span className="quiet" aria-hidden="true">{on ? "On" : "Off"}</span>
+    </>
   );
 }

@@ -8,7 +8,7 @@ import { Badge, Button } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { attempt, showToast } from "../../ui/toasts.tsx";
 import { Card, Empty, Loading, Table, View } from "../../ui/view.tsx";
-import { count, size, Time } from "../../ui/format.tsx";
+import { count, countOf, size, Time } from "../../ui/format.tsx";
 import { useRequest } from "../../ui/use_request.tsx";
 
 interface DeployedVersion {
@@ -140,42 +140,71 @@ async function rollBack(hash: string, dryRun: boolean): Promise<DeployChanges> {
   return (await response.json() as { readonly changes: DeployChanges }).changes;
 }
 
-function Changes(
-  { changes: { functions, frontendGoes, schema, fits } }: { readonly changes: DeployChanges },
-) {
+function Changes({ changes }: { readonly changes: DeployChanges }) {
+  const { functions, crons, jobs, frontendGoes, schema, fits } = changes;
+  const lost = schema.unreachable.length + jobs.lost.length > 0;
   return (
     <>
       {!fits && (
         <p className="field-error" role="alert">Stored documents do not match the schema of that version.</p>
       )}
-      <Differences difference={functions} />
-      {frontendGoes && <p>That version has no frontend. The current one will be removed.</p>}
-      {schema.createdIndexes.length + schema.droppedIndexes.length > 0 && (
-        <p>
-          Indexes: {[
-            ...schema.createdIndexes.map((name) => `+${name}`),
-            ...schema.droppedIndexes.map((name) => `−${name}`),
-          ].join(", ")}
-        </p>
+      {lost && (
+        <Card title="Not available in that version">
+          <ul className="errors">
+            {schema.unreachable.map(({ table, documents }) => (
+              <li key={table}>
+                Table <span className="mono">{table}</span>: {countOf(documents, "document")}{" "}
+                will be out of reach of functions
+              </li>
+            ))}
+            {jobs.lost.map(({ function: path, jobs: pending }) => (
+              <li key={path}>
+                <span className="mono">{path}</span>: {countOf(pending, "pending job")} will fail when due
+              </li>
+            ))}
+          </ul>
+          <p className="quiet">
+            {!jobs.complete && "There are more jobs than were counted. "}
+            The documents are kept and stay visible in the data view. Jobs can be retried or canceled in the
+            schedule.
+          </p>
+        </Card>
       )}
+      <Differences title="Functions" difference={functions} />
+      <Differences title="Cron jobs" difference={crons} />
+      <Differences title="Tables" difference={{ added: schema.createdTables, removed: [], changed: [] }} />
+      <Differences
+        title="Indexes"
+        difference={{ added: schema.createdIndexes, removed: schema.droppedIndexes, changed: [] }}
+      />
+      {frontendGoes && <p>That version has no frontend. The current one will be removed.</p>}
+      {!lost && !frontendGoes && isEmpty(functions) && isEmpty(crons) && <p>No functions changed.</p>}
     </>
   );
 }
 
-function Differences({ difference: { added, removed, changed } }: { readonly difference: Difference }) {
+function isEmpty({ added, removed, changed }: Difference): boolean {
+  return added.length + removed.length + changed.length === 0;
+}
+
+function Differences({ title, difference }: { readonly title: string; readonly difference: Difference }) {
+  const { added, removed, changed } = difference;
   const lines = [
     ...added.map((name) => ({ name, tone: "good" as const, text: "added" })),
     ...removed.map((name) => ({ name, tone: "bad" as const, text: "removed" })),
     ...changed.map((name) => ({ name, tone: "warn" as const, text: "changed" })),
   ];
-  if (lines.length === 0) return <p>No functions changed.</p>;
+  if (lines.length === 0) return null;
   return (
-    <ul className="errors">
-      {lines.map(({ name, tone, text }) => (
-        <li key={name}>
-          <span className="mono">{name}</span> <Badge tone={tone}>{text}</Badge>
-        </li>
-      ))}
-    </ul>
+    <section aria-label={title}>
+      <h2>{title}</h2>
+      <ul className="errors">
+        {lines.map(({ name, tone, text }) => (
+          <li key={name}>
+            <span className="mono">{name}</span> <Badge tone={tone}>{text}</Badge>
+          </li>
+        ))}
+      </ul>
+    </section>
   );
 }

@@ -31,7 +31,7 @@ export class AppTables {
 
   /** Returns the definition of a table that the function may read. Throws otherwise. */
   readable(frame: Frame, table: string): TableDefinition {
-    const definition = this.#known(table);
+    const definition = this.#served(table) ?? orphanedTable(frame, table) ?? this.#refuse(table);
     if (table.startsWith("_") && !frame.system && !readableSystemTables.has(table)) {
       throw new TypeError(`Table "${table}" belongs to the service: app code cannot read it`);
     }
@@ -57,12 +57,14 @@ export class AppTables {
         }`,
       );
     }
-    this.#known(table);
+    if (this.#served(table) === undefined) this.#refuse(table);
   }
 
-  #known(table: string): TableDefinition {
-    const definition = this.#app?.get(table) ?? this.#system.get(table);
-    if (definition !== undefined) return definition;
+  #served(table: string): TableDefinition | undefined {
+    return this.#app?.get(table) ?? this.#system.get(table);
+  }
+
+  #refuse(table: string): never {
     if (typeof table !== "string") throw new TypeError(`A table name must be a string, not ${typeof table}`);
     if (this.#app === null) throw new TypeError(NO_SCHEMA);
     const names = [...this.#app.keys()].slice(0, 20).join(", ");
@@ -71,4 +73,9 @@ export class AppTables {
       "bad_schema",
     );
   }
+}
+
+/** Returns a stored table that the schema lacks. Only queries of the service may read it. */
+function orphanedTable(frame: Frame, table: string): TableDefinition | undefined {
+  return frame.system ? frame.reads.inspect?.().orphaned().get(table) : undefined;
 }

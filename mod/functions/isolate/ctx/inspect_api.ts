@@ -1,5 +1,6 @@
 /** `ctx.inspector` of the service's functions: information about the app and the whole database. */
 import type { Doc, Inspection, TableSize } from "../../../engine/mod.ts";
+import type { TableDefinition } from "../../../engine/types.ts";
 import { ProfileBuilder } from "../../api/profile.ts";
 import type { ProfileSource } from "../../api/values.ts";
 import { TableBuilder, tableSchema } from "../../api/schema.ts";
@@ -30,6 +31,20 @@ export class InspectApi implements Inspector {
 
   tables(): TableFacts[] {
     return this.#app.tables.all().map(tableFacts);
+  }
+
+  orphanedTables(): TableFacts[] {
+    const stored = this.#frame.reads.inspect?.().orphaned() ?? new Map<string, TableDefinition>();
+    return [...stored].map(([name, { indexes, searchIndexes, vectorIndexes }]) => ({
+      name,
+      ofService: false,
+      schema: { type: "object" },
+      indexes,
+      searchIndexes,
+      vectorIndexes,
+      aggregates: [],
+      deletedWithUser: null,
+    }));
   }
 
   functions(): FunctionFacts[] {

@@ -36,9 +36,26 @@ export async function recordMutation(ctx: AdminMutationCtx, { udfPath, args }: A
     admin: admin ?? "",
     session,
     action: udfPath,
-    args: summarizeArgs(args),
+    args: { ...summarizeArgs(args), ...await subjectOf(ctx, { udfPath, args }) },
     outcome: "ok",
   });
+}
+
+/** Returns the table of a changed document, and the name of a revoked key, which its arguments lack. */
+async function subjectOf(
+  ctx: AdminMutationCtx,
+  { udfPath, args }: AdminCall,
+): Promise<{ readonly table?: string; readonly name?: string }> {
+  const { db } = ctx as unknown as AccountsReader;
+  if (udfPath === "_admin/deployKeys:revoke") {
+    const key = await find(db, "_deploy_keys", String(args["keyId"]));
+    return key === null ? {} : { name: String(key["name"]) };
+  }
+  if (!udfPath.startsWith("_admin/data:") || "table" in args) return {};
+  const [first] = ["ids", "changes"].map((name) => args[name]).find(Array.isArray) ?? [args["id"]];
+  const id = String((first as { readonly id?: unknown } | undefined)?.id ?? first);
+  const table = ctx.inspector.tables().find(({ name }) => db.normalizeId(name, id) !== null);
+  return table === undefined ? {} : { table: table.name };
 }
 
 /** Records an administrator's action or request. */

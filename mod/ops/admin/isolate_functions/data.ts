@@ -3,6 +3,7 @@ import { z } from "zod";
 import { UserError } from "../../../errors.ts";
 import {
   type AnyDataModel,
+  type Inspector,
   paginationOpts,
   type PaginationResult,
   type SystemMutationCtx,
@@ -23,18 +24,29 @@ export interface TableOverview extends TableFacts {
   readonly count: number;
   /** Whether there are more documents than `count`; `_admin/data:sizes` returns the exact number. */
   readonly more: boolean;
+  /** Whether the live version's schema lacks the table. Its documents can be read and exported only. */
+  readonly orphaned: boolean;
 }
 
-/** Lists tables with schemas and indexes, the app's first. Documents are counted up to a limit. */
+/**
+ * Lists tables with schemas and indexes: the app's, then those with documents that the schema lacks, then the service's.
+ * Documents are counted up to a limit.
+ */
 export const tables = adminQuery({
   args: {},
-  handler: (ctx): TableOverview[] =>
-    ctx.inspector.tables().filter(({ name, ofService }) => !ofService || readableSystemTables.has(name))
-      .map((table) => {
-        const count = ctx.inspector.count(table.name, opsLimits.adminCountMax + 1);
-        const more = count > opsLimits.adminCountMax;
-        return { ...table, count: more ? opsLimits.adminCountMax : count, more };
-      }),
+  handler: (ctx): TableOverview[] => {
+    const counted = (table: TableFacts, orphaned: boolean): TableOverview => {
+      const count = ctx.inspector.count(table.name, opsLimits.adminCountMax + 1);
+      const more = count > opsLimits.adminCountMax;
+      return { ...table, count: more ? opsLimits.adminCountMax : count, more, orphaned };
+    };
+    const all = ctx.inspector.tables();
+    return [
+      ...all.filter(({ ofService }) => !ofService).map((table) => counted(table, false)),
+      ...ctx.inspector.orphanedTables().map((table) => counted(table, true)).filter(({ count }) => count > 0),
+      ...all.filter(({ name }) => readableSystemTables.has(name)).map((table) => counted(table, false)),
+    ];
+  },
 });
 
 /**
@@ -91,12 +103,25 @@ export const get = adminQuery({
     const { db } = ctx as unknown as AppCtx;
     const table = ctx.inspector.tables().map(({ name }) => name)
       .find((name) => db.normalizeId(name, id) !== null);
-    if (table === undefined) return null;
+    if (table === undefined) return await orphanedDocument(ctx, id);
     checkReadable(table);
     const document = await db.get(id as never);
     return document === null ? null : { table, document };
   },
 });
+
+/** Finds a document in the tables that the schema lacks. */
+async function orphanedDocument(
+  ctx: { readonly inspector: Inspector },
+  id: string,
+): Promise<{ table: string; document: Unchecked } | null> {
+  const { db } = ctx as unknown as AppCtx;
+  for (const { name: table } of ctx.inspector.orphanedTables()) {
+    const document = await db.query(table).withIndex("by_id", (q: Unchecked) => q.eq("_id", id)).unique();
+    if (document !== null) return { table, document };
+  }
+  return null;
+}
 
 /** Inserts documents atomically, with their IDs and times if they have some. Throws `invalid_document`. */
 export const insert = adminMutation({

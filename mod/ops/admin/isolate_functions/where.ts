@@ -6,6 +6,7 @@ import type {
   OrderedQuery,
   SystemMutationCtx,
   SystemQueryCtx,
+  TableFacts,
   Unchecked,
 } from "../../../functions/api/service.ts";
 import { readableSystemTables } from "../../../functions/readable_system_tables.ts";
@@ -73,8 +74,8 @@ function searched(
   ctx: AppCtx,
   { table, search }: { readonly table: string; readonly search: Search },
 ): OrderedQuery<Unchecked> {
-  const field = ctx.inspector.tables().find(({ name }) => name === table)
-    ?.searchIndexes.find(({ name }) => name === search.index)?.searchField ?? "";
+  const field = factsOf(ctx, table)?.searchIndexes.find(({ name }) => name === search.index)?.searchField ??
+    "";
   return ctx.db.query(table).withSearchIndex(search.index, (q: Unchecked) => {
     let filter = q.search(field, search.text);
     for (const [name, value] of Object.entries(search.eq)) filter = filter.eq(name, valueOf(value));
@@ -84,9 +85,12 @@ function searched(
 
 function fieldsOf(ctx: AppCtx, table: string, index: string): readonly string[] {
   if (index === "by_id") return ["_id"];
-  const found = ctx.inspector.tables().find(({ name }) => name === table)
-    ?.indexes.find(({ name }) => name === index);
+  const found = factsOf(ctx, table)?.indexes.find(({ name }) => name === index);
   return [...found?.fields ?? [], "_creationTime"];
+}
+
+function factsOf({ inspector }: AppCtx, table: string): TableFacts | undefined {
+  return [...inspector.tables(), ...inspector.orphanedTables()].find(({ name }) => name === table);
 }
 
 function bounded(q: Unchecked, fields: readonly string[], { eq, gt, gte, lt, lte }: Range): Unchecked {

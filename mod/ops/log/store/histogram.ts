@@ -32,10 +32,13 @@ const MINUTES_FIRST = 64;
 /** Runs read by one statement. */
 const RUNS_AT_ONCE = 1_000;
 
+/** Filters that the counts by minute do not have. */
+const NOT_COUNTED = ["text", "caller", "request", "minMs"] as const;
+
 export function histogramOf(store: LogStore, options: HistogramOptions): Histogram {
-  const { filter: { text, caller, request }, from, to, bars } = options;
+  const { filter, from, to, bars } = options;
   const width = Math.max(1, Math.ceil((to - from) / bars));
-  const isCounted = text === undefined && caller === undefined && request === undefined && width >= MINUTE_MS;
+  const isCounted = NOT_COUNTED.every((name) => filter[name] === undefined) && width >= MINUTE_MS;
   return isCounted ? byMinutes(store, options) : byRuns(store, { ...options, width });
 }
 

@@ -178,11 +178,12 @@ function searchClauses(
   filter: RunFilter,
 ): readonly [sql: string, parameters: readonly SQLInputValue[], id: string] {
   const conditions = countedConditions(filter);
-  const { from, to, caller, request, text } = filter;
+  const { from, to, caller, request, minMs, text } = filter;
   if (from !== undefined) conditions.push(["at >= ?", [from]]);
   if (to !== undefined) conditions.push(["at < ?", [to]]);
   if (caller !== undefined) conditions.push(["caller IS ?", [caller]]);
   if (request !== undefined) conditions.push(["request = ?", [request]]);
+  if (minMs !== undefined) conditions.push(["duration >= ?", [minMs]]);
   if (text !== undefined) conditions.push([HAS_TEXT, []]);
   const trigrams = text === undefined ? null : trigramQuery(text);
   const best = bestIndex(database, filter, trigrams === null ? Infinity : FEW_ENTRIES);

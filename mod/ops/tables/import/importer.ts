@@ -54,6 +54,8 @@ export interface ImportSource {
   readonly name: string;
   readonly table: string;
   readonly format: TableFormat;
+  /** Fields of the columns of a CSV file in place of its header; `null` skips a column. */
+  readonly columns?: readonly (string | null)[];
   /** Opens the contents. The iterator is closed at the end, also if it is left early. */
   open(): AsyncIterable<Uint8Array>;
 }
@@ -98,7 +100,7 @@ export class Importer {
     const faults: FileRowFault[] = [];
     let rows = 0;
     try {
-      for await (const { batch, lines } of rowBatches(source.open(), source.format)) {
+      for await (const { batch, lines } of rowBatches(source.open(), source)) {
         // `replace` deletes existing documents first, so they cannot conflict.
         const args = { table: source.table, mode: mode === "insert" ? mode : "upsert", batch } as const;
         const { result } = await this.#call(system.check, args);
@@ -145,7 +147,7 @@ export class Importer {
           if (deleted > 0) onProgress?.({ source, step: "deleted", rows: done.deleted });
         } while (until !== null);
       }
-      for await (const next of rowBatches(source.open(), source.format)) {
+      for await (const next of rowBatches(source.open(), source)) {
         lines = next.lines;
         const args = {
           table,
@@ -254,7 +256,7 @@ export async function tableNumbersOf(sources: readonly ImportSource[]): Promise<
 
 async function firstNumber(source: ImportSource): Promise<number | null> {
   try {
-    for await (const batch of rowBatches(source.open(), source.format)) {
+    for await (const batch of rowBatches(source.open(), source)) {
       for (const id of idsOf(batch)) {
         const decoded = typeof id === "string" ? decodeId(id) : null;
         if (decoded !== null) return decoded.tableNumber;
@@ -291,7 +293,7 @@ export interface FileSource extends ImportSource {
 
 /** `name` is the display name. */
 export function fileSource(
-  { path, ...what }: Pick<ImportSource, "name" | "table" | "format"> & { readonly path: string },
+  { path, ...what }: Omit<ImportSource, "open"> & { readonly path: string },
 ): FileSource {
   const read = { done: 0, of: 0 };
   async function* open(): AsyncGenerator<Uint8Array, void, void> {

@@ -11,7 +11,8 @@ import { spoolBody } from "../../spooled_body.ts";
 import type { AdminEnv } from "../../admin/admin_guard.ts";
 import type { AdminWork } from "../../admin/work.ts";
 import { type FileRowFault, ImportError } from "./import_error.ts";
-import { importModes, tableFormats } from "../formats.ts";
+import { csvLimits } from "../../../kit/limits.ts";
+import { importModes, type TableFormat, tableFormats } from "../formats.ts";
 import type { Importer, ImporterOptions, ImportProgress, ImportSource } from "./importer.ts";
 import { ImportStatus, type RunningImport } from "./import_status.ts";
 
@@ -34,14 +35,34 @@ const querySchema = z.object({
   format: z.enum(tableFormats).default("jsonl"),
   dryRun: z.enum(["true", "false"]).default("false"),
   detached: z.enum(["true", "false"]).default("false"),
+  columns: z.string().optional(),
 });
+
+const columnsSchema = z.array(z.string().nullable()).max(csvLimits.columnsMax);
+
+/** Parses the fields for the columns of a CSV file, a JSON array. */
+function columnsOf(text: string | undefined, format: TableFormat): { columns?: (string | null)[] } {
+  if (text === undefined) return {};
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    json = undefined;
+  }
+  const parsed = columnsSchema.safeParse(json);
+  if (format === "csv" && parsed.success) return { columns: parsed.data };
+  throw new ServiceError(
+    "bad_request",
+    "columns must be a JSON array of field names, with null for columns to skip, and needs format=csv",
+  );
+}
 
 /**
  * `POST /import/{table}?mode=insert|upsert|replace&format=jsonl|csv` responds with `{imported, table, ts}`. Throws `bad_request`
  * with the first invalid rows and for incomplete bodies, `not_found` for an unknown table, `body_too_large`, `disk_full`,
  * `overloaded` while another import runs, and `unavailable` if the writer cannot be reached; in these cases nothing was written.
  * `import_stopped` states how much was written. With `dryRun=true` it responds with `{table, rows, faults: [{line, message}],
- * more}` and writes nothing. With `detached=true` it continues without the client once the body was received. `GET /import`
+ * more}` and writes nothing. `columns` names the fields of the columns of a CSV file instead of its header. With `detached=true` it continues without the client once the body was received. `GET /import`
  * returns the status of the running and the last import.
  */
 export function importRoutes(
@@ -67,6 +88,7 @@ export function importRoutes(
       format: c.req.query("format"),
       dryRun: c.req.query("dryRun"),
       detached: c.req.query("detached"),
+      columns: c.req.query("columns"),
     });
     if (!query.success) {
       const modes = importModes.join(", ");
@@ -79,7 +101,9 @@ export function importRoutes(
     }
     if (status.isRunning) throw new ServiceError("overloaded", "Another import is running. Try again later");
     const { mode, format } = query.data;
+    const columns = columnsOf(query.data.columns, format);
     const dryRun = query.data.dryRun === "true";
+    if (dryRun) c.set("noted", { dryRun });
     const table = c.req.param("table");
     status.begin({ table, dryRun, of: Number(c.req.header("content-length") ?? 0) || null });
     let ending: Parameters<ImportStatus["end"]>[0] = {};
@@ -99,7 +123,13 @@ export function importRoutes(
         import("./importer.ts"),
         import("./importer.ts"),
       ]);
-      const source = fileSource({ name: `${table}.${format}`, table, format, path: body.path });
+      const source = fileSource({
+        name: `${table}.${format}`,
+        table,
+        format,
+        path: body.path,
+        ...columns,
+      });
       if (!dryRun) {
         workId = await works.beginImport({ table, mode, startedBy: c.get("adminId") ?? "" }).catch(
           (error) => {

@@ -84,7 +84,11 @@ interface Row<Content> {
 /** Yields at least one batch. Throws a {@linkcode FileFault} at a parse error, after the rows before it. */
 export async function* rowBatches(
   source: AsyncIterable<Uint8Array>,
-  format: TableFormat,
+  { format, columns: mapping }: {
+    readonly format: TableFormat;
+    /** Fields of the columns of a CSV file in place of its header; `null` skips a column. */
+    readonly columns?: readonly (string | null)[];
+  },
 ): AsyncGenerator<NumberedBatch, void, void> {
   switch (format) {
     case "jsonl":
@@ -101,10 +105,22 @@ export async function* rowBatches(
       if (header.done) {
         throw new FileFault(1, "the file has no header. The first line must contain the column names");
       }
-      const columns = [...header.value.content];
+      const fields = mapping ?? header.value.content;
+      if (fields.length !== header.value.content.length) {
+        await rows.return();
+        throw new FileFault(
+          1,
+          `the header has ${header.value.content.length} columns, and ${fields.length} fields were given for them`,
+        );
+      }
+      const columns = fields.filter((field) => field !== null);
       for await (const batch of batched(rows)) {
         yield {
-          batch: { format, columns, rows: batch.map(({ content }) => [...content]) },
+          batch: {
+            format,
+            columns,
+            rows: batch.map(({ content }) => content.filter((_, column) => fields[column] !== null)),
+          },
           lines: batch.map(({ line }) => line),
         };
       }

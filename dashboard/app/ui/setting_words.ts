@@ -1,0 +1,143 @@
+/** Sections, labels and presentation of settings. */
+import type { SettingView } from "../../../mod/ops/admin/isolate_functions/settings.ts";
+
+/** The connection test offered with a section. */
+type SectionTest = "mail" | "backupTarget" | "locations";
+
+interface SectionSpec {
+  /** Part of the section's address. */
+  readonly name: string;
+  readonly title: string;
+  readonly text: string;
+  /** Matches the names of its settings. */
+  readonly settings: RegExp;
+  readonly test?: SectionTest;
+}
+
+export interface Section extends Omit<SectionSpec, "settings"> {
+  readonly settings: readonly SettingView[];
+}
+
+const SECTIONS: readonly SectionSpec[] = [
+  {
+    name: "app",
+    title: "App",
+    text: "Name and addresses of the app.",
+    settings: /^(appName|authRedirectUrl)$/,
+  },
+  {
+    name: "accounts",
+    title: "Accounts",
+    text: "Sign-up, sign-in and its rate limits.",
+    settings: /^(disable|require|auth|rateLimits)/,
+  },
+  {
+    name: "mail",
+    title: "Mail",
+    text: "The mail server and the sender.",
+    settings: /^(smtp|mailFrom)/,
+    test: "mail",
+  },
+  {
+    name: "templates",
+    title: "Mail templates",
+    text: "Texts of the mails to users. Empty: the built-in text.",
+    settings: /^mail/,
+  },
+  {
+    name: "backups",
+    title: "Scheduled backups",
+    text: "Interval, target and number of backups.",
+    settings: /^backup/,
+    test: "backupTarget",
+  },
+  {
+    name: "storage",
+    title: "Object storage",
+    text: "The S3-compatible service for files, backups and replicas.",
+    settings: /^s3/,
+    test: "locations",
+  },
+  { name: "log", title: "Execution log", text: "Retention of runs and their log lines.", settings: /^log/ },
+  { name: "others", title: "Others", text: "", settings: /./ },
+];
+
+/** Assigns each setting to the first section that matches. Omits empty sections. */
+export function sectionsOf(settings: readonly SettingView[]): readonly Section[] {
+  const nameOf = (setting: string) => SECTIONS.find((section) => section.settings.test(setting))?.name;
+  return SECTIONS.map(({ settings: _, ...section }) => ({
+    ...section,
+    settings: settings.filter(({ name }) => nameOf(name) === section.name)
+      .toSorted((a, b) => positionOf(a.name) - positionOf(b.name)),
+  })).filter((section) => section.settings.length > 0);
+}
+
+/** Settings are in the order of their wordings, unknown ones last. */
+function positionOf(setting: string): number {
+  const position = Object.keys(WORDINGS).indexOf(setting);
+  return position < 0 ? Object.keys(WORDINGS).length : position;
+}
+
+interface Wording {
+  readonly label: string;
+  /** Default: the description of the option. */
+  readonly description?: string;
+  /** Whether a switch is shown as its opposite, so that "on" allows something. */
+  readonly inverted?: boolean;
+}
+
+const WORDINGS: Readonly<Record<string, Wording>> = {
+  appName: { label: "App name" },
+  authRedirectUrl: { label: "App URLs" },
+  disableSignups: {
+    label: "Allow sign-ups",
+    description: "Anyone can create an account. Otherwise only administrators create users.",
+    inverted: true,
+  },
+  disableMagicLink: {
+    label: "Allow sign-in by mail",
+    description: "Users can sign in with a link that is mailed to them.",
+    inverted: true,
+  },
+  requireVerification: {
+    label: "Require a verified email address",
+    description: "Users sign in only after they have confirmed their email address.",
+  },
+  authConfig: {
+    label: "Sign-in providers",
+    description: "Providers and trusted token issuers, as JSON.",
+  },
+  smtpUrl: { label: "Mail server" },
+  mailFrom: { label: "Sender" },
+  mailVerify: { label: "Verification" },
+  mailReset: { label: "Password reset" },
+  mailMagic: { label: "Sign-in link" },
+  mailChange: { label: "Address change" },
+  mailTemplates: { label: "Template folder" },
+  backupEvery: { label: "Interval" },
+  backupKeep: { label: "Backups kept" },
+  backupTo: { label: "Target" },
+  s3Endpoint: { label: "Endpoint" },
+  s3Region: { label: "Region" },
+  s3AccessKeyId: { label: "Access key ID" },
+  s3SecretAccessKey: { label: "Secret access key" },
+  logKeep: { label: "Retention" },
+};
+
+/** Turns the name of an unknown setting, such as `logBytes`, into words. */
+function wordsOf(name: string): string {
+  const words = name.replace(/([a-z\d])([A-Z])/g, "$1 $2").toLowerCase();
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+export function labelOf(name: string): string {
+  return WORDINGS[name]?.label ?? wordsOf(name);
+}
+
+export function descriptionOf({ name, description }: SettingView): string {
+  return WORDINGS[name]?.description ?? `${description}.`;
+}
+
+export function isInverted(name: string): boolean {
+  return WORDINGS[name]?.inverted === true;
+}
