@@ -83,6 +83,8 @@ Deno.test("SQ1 MU1 a subscription and a mutation over a real socket", async () =
   await using server = new RealServer();
   const socket = await server.open();
   socket.send(addGet("a"));
+  // Otherwise the first Transition may already include the mutation.
+  await until(() => socket.received.frames.length === 1);
   socket.send('{"type":"Mutation","requestId":1,"udfPath":"set","args":{"key":"a","value":"\u2028ü😀"}}');
   await until(() => socket.received.frames.length === 3);
   assert.deepEqual(socket.received.frames.map(({ type }) => type), [
