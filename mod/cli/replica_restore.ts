@@ -1,4 +1,5 @@
 /** Opens and lists a replica and chooses a restore point, for the commands `restore --from` and `replica`. */
+import { LocationError } from "../kit/locations/object_store.ts";
 import { ConsoleProgress, showPoint } from "./console_progress.ts";
 import { locationConfig } from "../config/locations.ts";
 import type { OptionValues } from "../config/options.ts";
@@ -8,8 +9,7 @@ import {
   listGenerations,
   openTarget,
   planRestore,
-  ReplicaError,
-  type ReplicaTarget,
+  type ReplicaReader,
   type RestorePlan,
   stagePoint,
 } from "../ops/replication/mod.ts";
@@ -17,8 +17,8 @@ import { requireNetwork } from "./remote_archive.ts";
 
 type Source = NonNullable<OptionValues["from"]>;
 
-/** Opens a replica, or a cluster's log with its snapshots. Throws a `StartError` or a `ReplicaError`. */
-async function openSource(options: OptionValues, from: Source): Promise<ReplicaTarget> {
+/** Opens a replica, or a cluster's log with its snapshots. Throws a `StartError` or a `LocationError`. */
+async function openSource(options: OptionValues, from: Source): Promise<ReplicaReader> {
   if (from.kind !== "postgres") {
     const location = locationConfig(options, from);
     if (location.kind === "bucket") await requireNetwork(location.bucket);
@@ -48,13 +48,13 @@ async function openSource(options: OptionValues, from: Source): Promise<ReplicaT
 export async function withReplica<T>(
   options: OptionValues,
   from: Source,
-  run: (target: ReplicaTarget, generations: readonly Generation[]) => Promise<T>,
+  run: (target: ReplicaReader, generations: readonly Generation[]) => Promise<T>,
 ): Promise<T> {
   try {
     await using target = await openSource(options, from);
     return await run(target, await listGenerations(target));
   } catch (error) {
-    if (!(error instanceof ReplicaError)) throw error;
+    if (!(error instanceof LocationError)) throw error;
     throw new StartError(`${error.message}. Nothing has changed`, { cause: error });
   }
 }
@@ -103,10 +103,10 @@ export function listText(
     .join("\n");
 }
 
-/** Throws a `ReplicaError` that lists the restorable ranges if the point is in none of them. */
+/** Throws a `LocationError` that lists the restorable ranges if the point is in none of them. */
 export function choose(
   generations: readonly Generation[],
-  { options, target }: { readonly options: OptionValues; readonly target: ReplicaTarget },
+  { options, target }: { readonly options: OptionValues; readonly target: ReplicaReader },
 ): RestorePlan {
   const { toTs, toTime, generation } = options;
   const point = { toTs: toTs ?? undefined, toTime: toTime ?? undefined, generation: generation ?? undefined };
@@ -115,7 +115,7 @@ export function choose(
 
 /** Rebuilds and stages the chosen point. Returns notes about missing files. */
 export async function stageChosen(
-  target: ReplicaTarget,
+  target: ReplicaReader,
   plan: RestorePlan,
   { data }: OptionValues,
 ): Promise<string[]> {

@@ -18,7 +18,6 @@ export interface Statement {
   run(...parameters: SQLInputValue[]): { readonly changes: number; readonly lastInsertRowid: number };
 }
 
-const SQLITE_FULL = 13;
 /** For example, an index already has the key. */
 const SQLITE_CONSTRAINT = 19;
 /** Result codes for a damaged or foreign file. */
@@ -171,12 +170,6 @@ export function describeSqliteError(cause: unknown, path: string): unknown {
     });
   }
   return cause;
-}
-
-export function isDiskFullError(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  return sqliteCode(error) === SQLITE_FULL || /\bdisk is full\b/.test(error.message) ||
-    isDiskFullError(error.cause);
 }
 
 /** Returns whether an error shows that a row does not continue the database's history, or that either is damaged. */

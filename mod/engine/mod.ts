@@ -11,7 +11,7 @@ export { headerFault } from "./database/database_format.ts";
 export { copySqliteFile, type DatabaseSnapshot, openDatabaseSnapshot } from "./database/database_copy.ts";
 export { EngineError, type EngineErrorCode, SchemaError, UnusableDatabaseError } from "./errors.ts";
 export { type ExportedRow, type ExportedRows, type ExportSnapshot, openExport } from "./database/export.ts";
-export { isDiskFullError, isHistoryMismatch } from "./connection.ts";
+export { isHistoryMismatch } from "./connection.ts";
 export { decodeId, idSource, type NewId, newId } from "./documents/ids.ts";
 export type { IndexPositions, IndexRows, Inspection, KeySpaceOwner } from "./database/inspection.ts";
 export { type HistoryReplay, openHistoryReplay } from "./journal/history_replay.ts";

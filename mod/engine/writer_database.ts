@@ -1,6 +1,7 @@
 /** The writing connection: groups of mutations, commit entries, replay records and schema changes. */
 import { loadTables, storedTables, Tables } from "./catalog.ts";
-import { APPLICATION_ID, Checkpoints, Connection, FORMAT_VERSION, isDiskFullError } from "./connection.ts";
+import { isDiskFull } from "../kit/durable_files.ts";
+import { APPLICATION_ID, Checkpoints, Connection, FORMAT_VERSION } from "./connection.ts";
 import { DocumentWriter } from "./documents/document_writer.ts";
 import { type NewId, newId } from "./documents/ids.ts";
 import { EngineError, UnusableDatabaseError } from "./errors.ts";
@@ -304,7 +305,7 @@ class SqliteWriterDatabase implements WriterDatabase {
 
   freeDiskSpace(error: unknown, { again }: { readonly again: boolean }): boolean {
     if (this.#group !== null) throw new RangeError("A group is open");
-    if (this.#journal === null || !isDiskFullError(error)) return false;
+    if (this.#journal === null || !isDiskFull(error)) return false;
     try {
       if (!again && this.#checkpoints.checkpoint()) return true;
       return this.#journal.dropBacklog();

@@ -121,14 +121,25 @@ export async function statIfThere(path: string): Promise<Deno.FileInfo | null> {
 
 const FULL: ReadonlySet<unknown> = new Set(["ENOSPC", "EDQUOT", "disk_full"]);
 
-/** How the file system, SQLite and backups say it, in errors that another process reported as text. */
-const FULL_TEXT =
-  /\bno space left on device\b|\bdisk is full\b|\bno room on the disk\b|\bnot enough disk space\b/i;
+/** SQLite's result code, and its name, which is all that `exec` and `backup` of `node:sqlite` report. */
+const SQLITE_FULL = { code: 13, message: "database or disk is full" };
 
-/** Whether an error, or one that caused it, says that the disk is full, or this user's quota of it. */
+/**
+ * Whether an error, or one that caused it, says that the disk is full, or this user's quota of it. Decides by codes: an error
+ * that another process reported must get the code `disk_full` again.
+ */
 export function isDiskFull(error: unknown): boolean {
   for (let cause = error, depth = 0; cause instanceof Error && depth < 10; cause = cause.cause, depth++) {
-    if ("code" in cause && FULL.has(cause.code) || FULL_TEXT.test(cause.message)) return true;
+    const { code, errcode } = cause as { readonly code?: unknown; readonly errcode?: unknown };
+    if (FULL.has(code)) return true;
+    if (code !== "ERR_SQLITE_ERROR") continue;
+    if (
+      typeof errcode === "number"
+        ? (errcode & 0xff) === SQLITE_FULL.code
+        : cause.message === SQLITE_FULL.message
+    ) {
+      return true;
+    }
   }
   return false;
 }

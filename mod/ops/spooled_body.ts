@@ -2,14 +2,10 @@
 import { statfs } from "node:fs/promises";
 import { ServiceError } from "../errors.ts";
 import { isDiskFull, removeIfThere, writeAll } from "../kit/durable_files.ts";
+import { bodyChunks, type MinimumRate } from "../kit/request_body.ts";
 import { opsLimits } from "./limits.ts";
 
 const MINIMUM_RATE: MinimumRate = { ms: opsLimits.receivedWindowMs, bytes: opsLimits.receivedWindowBytesMin };
-
-export interface MinimumRate {
-  readonly ms: number;
-  readonly bytes: number;
-}
 
 export interface SpoolOptions {
   /** File to write; it must not exist. */
@@ -45,8 +41,7 @@ export interface SpooledBody extends AsyncDisposable {
  */
 export async function spoolBody(
   request: Request,
-  { path, bytesMax, stallMs, minimumRate: slowest = MINIMUM_RATE, freeBytes: room = roomOf, onBytes }:
-    SpoolOptions,
+  { path, bytesMax, stallMs, minimumRate = MINIMUM_RATE, freeBytes: room = roomOf, onBytes }: SpoolOptions,
 ): Promise<SpooledBody> {
   const announced = Number(request.headers.get("content-length") ?? 0);
   if (announced > bytesMax) throw new ServiceError("body_too_large");
@@ -58,7 +53,16 @@ export async function spoolBody(
     await checkRoom(announced);
     let size = 0;
     let checkedAt = 0;
-    for await (const chunk of chunksOf(request.body, { stallMs, slowest })) {
+    const chunks = bodyChunks(request.body, {
+      bufferBytes: opsLimits.receivedChunkBytes,
+      stallMs,
+      minimumRate,
+      failure(fault, cause) {
+        const [code, message] = FAILURES[fault];
+        return new ServiceError(code, message, { cause });
+      },
+    });
+    for await (const chunk of chunks) {
       size += chunk.length;
       if (size > bytesMax) throw new ServiceError("body_too_large");
       await writeAll(file, chunk);
@@ -75,73 +79,11 @@ export async function spoolBody(
   }
 }
 
-/** Yields the chunks of a body, each valid until the next one. Leaving the loop cancels the body. */
-async function* chunksOf(
-  body: ReadableStream<Uint8Array<ArrayBuffer>> | null,
-  { stallMs, slowest }: { readonly stallMs: number; readonly slowest: MinimumRate },
-): AsyncGenerator<Uint8Array<ArrayBuffer>> {
-  if (body === null) return;
-  const { read, cancel } = readerOf(body);
-  let stalled = false;
-  const stall = () => {
-    stalled = true;
-    cancel().catch(() => {});
-  };
-  let windowMs = 0;
-  let windowBytes = 0;
-  try {
-    for (;;) {
-      // Only time spent waiting for the client counts, not writing to disk.
-      const timer = setTimeout(stall, stallMs);
-      const asked = performance.now();
-      const chunk = await read().catch((error) => {
-        throw new ServiceError("bad_request", "The request body was incomplete", { cause: error });
-      }).finally(() => clearTimeout(timer));
-      if (stalled) throw new ServiceError("bad_request", "The request body stalled");
-      if (chunk === null) return;
-      windowMs += performance.now() - asked;
-      windowBytes += chunk.length;
-      if (windowMs >= slowest.ms) {
-        if (windowBytes < slowest.bytes) {
-          throw new ServiceError("upload_failed", "The request body was sent too slowly");
-        }
-        windowMs = windowBytes = 0;
-      }
-      yield chunk;
-    }
-  } finally {
-    await cancel().catch(() => {});
-  }
-}
-
-interface ChunkReader {
-  /** Returns `null` at the end. */
-  readonly read: () => Promise<Uint8Array<ArrayBuffer> | null>;
-  readonly cancel: () => Promise<void>;
-}
-
-/** Reads into one reused buffer, which avoids garbage of the body's size. */
-function readerOf(body: ReadableStream<Uint8Array<ArrayBuffer>>): ChunkReader {
-  let buffer = new ArrayBuffer(opsLimits.receivedChunkBytes);
-  let reader: ReadableStreamBYOBReader;
-  try {
-    reader = body.getReader({ mode: "byob" });
-  } catch (error) {
-    // Short bodies are in memory already and do not support BYOB readers.
-    if (!(error instanceof TypeError) || body.locked) throw error;
-    const reader = body.getReader();
-    return { read: async () => (await reader.read()).value ?? null, cancel: () => reader.cancel() };
-  }
-  return {
-    async read() {
-      const { done, value } = await reader.read(new Uint8Array(buffer));
-      if (done) return null;
-      buffer = value.buffer;
-      return value;
-    },
-    cancel: () => reader.cancel(),
-  };
-}
+const FAILURES = {
+  incomplete: ["bad_request", "The request body was incomplete"],
+  stalled: ["bad_request", "The request body stalled"],
+  slow: ["upload_failed", "The request body was sent too slowly"],
+} as const;
 
 async function roomOf(path: string): Promise<number> {
   const { bavail, bsize } = await statfs(path);

@@ -162,6 +162,8 @@ behaviours("filters", {
         )
       ).collect();
       assert.equal(names(kept), "a d");
+      assert.equal(names(await ctx.db.query("people").filter((q) => q.or()).collect()), "");
+      assert.equal(names(await ctx.db.query("people").filter((q) => q.and()).take(2)), "a b");
     });
   },
   "calculations work on number fields": async (t) => {

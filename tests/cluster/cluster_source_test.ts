@@ -1,10 +1,10 @@
 /** Reads of a restore from a cluster, and their retries while the database is unreachable. */
 import assert from "node:assert/strict";
+import { LocationError, type ObjectStore } from "../../mod/kit/locations/object_store.ts";
 import { ClusterSource } from "../../mod/cluster/postgres/cluster_source.ts";
 import { AwayError, type Statement } from "../../mod/cluster/postgres/connection.ts";
 import { clusterLimits } from "../../mod/cluster/postgres/limits.ts";
 import { statementsFor } from "../../mod/cluster/postgres/statements.ts";
-import { ReplicaError, type ReplicaTarget } from "../../mod/ops/replication/mod.ts";
 import { FakeClock } from "../support/fake_clock.ts";
 
 /** A database with ten rows of a log, which can be away. */
@@ -35,7 +35,7 @@ function sourceOf(database: Database, clock: FakeClock): ClusterSource {
     statements: statementsFor("syncline"),
     location: "a cluster",
     generation: "20300101T000000Z-00000000",
-    archives: database as unknown as ReplicaTarget,
+    archives: database as unknown as ObjectStore,
     clock,
   });
 }
@@ -71,7 +71,7 @@ Deno.test("[PG24] while the database is away it is asked again, for a bounded ti
 
   database.isAway = true;
   const failed = assert.rejects(source.end(), (error) => {
-    assert.ok(error instanceof ReplicaError);
+    assert.ok(error instanceof LocationError);
     assert.deepEqual(
       [error.fault, error.message],
       ["away", "The cluster's database at a cluster cannot be reached: It is away"],

@@ -1,4 +1,4 @@
-/** Values of documents: others are refused with the path and advice. */
+/** Values of documents: rare ones are refused with the path and advice; tests/behaviour has the frequent ones. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { documentLimits } from "../../mod/limits.ts";
@@ -10,46 +10,22 @@ function store(fields: Record<string, unknown>, reservedNames = true): unknown {
   return storableFields(fields, { reservedNames });
 }
 
-class Point {
-  readonly x = 1;
-}
-
 function nested(levels: number): unknown {
   let value: unknown = 1;
   for (let level = 0; level < levels; level++) value = level % 2 === 0 ? [value] : { inner: value };
   return value;
 }
 
-const cycle: Record<string, unknown> = { name: "loop" };
-cycle["self"] = { back: [cycle] };
 const shared = Array.from({ length: 1_000 }, () => "x");
 const wide = Array.from({ length: 1_000 }, () => shared);
 
 const refused: [name: string, fields: Record<string, unknown>, message: RegExp][] = [
-  ["undefined in an array", { list: [1, undefined] }, /field "list\[1\]".*undefined.*null/],
   ["a hole in an array", { list: [1, , 3] }, /field "list\[1\]".*undefined/],
   ["NaN", { a: { b: [0, NaN] } }, /field "a\.b\[1\]".*NaN is not a JSON number/],
-  ["Infinity", { a: Infinity }, /field "a".*Infinity is not a JSON number/],
-  ["a BigInt", { a: 1n }, /field "a".*BigInt.*string/],
-  ["a Date", { at: new Date(0) }, /field "at".*Date.*getTime\(\)/],
-  ["a Map", { a: new Map() }, /field "a".*Map.*Object\.fromEntries/],
-  ["a Set", { a: new Set() }, /field "a".*Set.*\[\.\.\.set\]/],
-  ["a promise", { a: Promise.resolve(1) }, /field "a".*promise.*await/],
   ["bytes", { a: new Uint8Array(2) }, /field "a".*binary data/],
-  ["a function", { a: () => 1 }, /field "a".*function/],
-  ["a symbol", { a: Symbol("s") }, /field "a".*symbol/],
-  ["a class instance", { a: [new Point()] }, /field "a\[0\]".*instance of Point.*plain object/],
-  ["a cycle", { a: cycle }, /contains itself/],
   ["too deep nesting", { a: nested(documentLimits.valueDepthMax) }, /deeper than 64 levels/],
-  ["a name that begins with _", { _secret: 1 }, /field "_secret".*begin with "_" or "\$"/],
   ["a name that begins with $", { $where: 1 }, /field "\$where".*begin with "_" or "\$"/],
   ["a long name", { ["n".repeat(1025)]: 1 }, /has 1025 characters and the limit is 1024/],
-  [
-    "too many fields",
-    { a: Object.fromEntries(shared.concat(shared).map((_, i) => [i, 1])) },
-    /2000 fields.*1024/,
-  ],
-  ["too many elements", { a: Array.from({ length: 8193 }, () => 1) }, /field "a".*8193 elements.*8192/],
   ["one array shared a million times", { a: wide, b: wide }, /longer than 1048576 characters/],
 ];
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { NoSpaceError } from "../../mod/ops/backups/backup_error.ts";
 import { ServiceError } from "../../mod/errors.ts";
 import { BackupFolder } from "../../mod/ops/backups/backup_folder.ts";
 import type { MakeBackup } from "../../mod/ops/backups/backups.ts";
@@ -67,21 +68,21 @@ Deno.test("[AD3] an invalid body is rejected", async () => {
 
 Deno.test("[AD4] a failed backup reports the reason and leaves no file", async () => {
   for (
-    const [reason, expected] of [
-      ["The database is damaged", [500, "backup_failed"]],
-      ["No space left on device", [507, "disk_full"]],
-      ["Not enough disk space for the backup", [507, "disk_full"]],
+    const [error, expected] of [
+      [new Error("The database is damaged"), [500, "backup_failed"]],
+      [Object.assign(new Error("Failed"), { code: "ENOSPC" }), [507, "disk_full"]],
+      [new NoSpaceError({ out: "a", dataDir: "b" }), [507, "disk_full"]],
     ] as const
   ) {
     await using app = await startAdminApp({
       async make({ out }) {
         await Deno.writeTextFile(out, "half of it");
-        throw new Error(reason);
+        throw error;
       },
     });
     const { status, code, message } = await errorOf(await app.request("/backups", post()));
     assert.deepEqual([status, code], expected);
-    assert.ok(message.includes(reason), message);
+    assert.ok(message.includes(error.message), message);
     assert.deepEqual(await namesIn(app.backupsDir), []);
     assert.deepEqual(app.logged.map(({ level, message }) => `${level} ${message}`), [
       "error Backup failed",

@@ -1,5 +1,10 @@
 /** Reads the log and the snapshots of a cluster for a point-in-time restore, without its secret and while its servers run. */
-import type { ObjectLocation } from "../../kit/locations/object_store.ts";
+import {
+  LocationError,
+  type ObjectBody,
+  type ObjectLocation,
+  type ObjectStore,
+} from "../../kit/locations/object_store.ts";
 import type { JournalRow } from "../../engine/mod.ts";
 import { type Clock, pause, steadyClock } from "../../kit/clock.ts";
 import {
@@ -7,8 +12,7 @@ import {
   LogReplica,
   type LogSource,
   openTarget,
-  ReplicaError,
-  type ReplicaTarget,
+  type ReplicaReader,
 } from "../../ops/replication/mod.ts";
 import { AwayError, codeOf, PostgresConnection, type Statement } from "./connection.ts";
 import { clusterLimits } from "./limits.ts";
@@ -21,10 +25,10 @@ export function restoreConnection(address: PostgresAddress): PostgresConnection 
   return new PostgresConnection({ address, use: "restore", statementMs: clusterLimits.restoreStatementMs });
 }
 
-/** Opens a cluster as a replica. Throws a `ReplicaError` if there is none, or it cannot be read. */
+/** Opens a cluster as a replica. Throws a `LocationError` if there is none, or it cannot be read. */
 export async function openClusterReplica(
   { address, snapshots }: { readonly address: PostgresAddress; readonly snapshots: ObjectLocation },
-): Promise<ReplicaTarget> {
+): Promise<ReplicaReader> {
   await using opened = new AsyncDisposableStack();
   const connection = opened.use(restoreConnection(address));
   const statements = statementsFor(address.schema);
@@ -32,9 +36,9 @@ export async function openClusterReplica(
   // Without retries, so that a wrong address fails at once.
   const generation = await withMessages(at, async () => {
     const [cluster] = await connection.query(statements.cluster);
-    if (cluster === undefined) throw new ReplicaError("asked", `There is no cluster at ${at}`);
+    if (cluster === undefined) throw new LocationError("asked", `There is no cluster at ${at}`);
     if (Number(cluster["format"]) > FORMAT) {
-      throw new ReplicaError(
+      throw new LocationError(
         "target",
         `The cluster at ${at} has format ${
           cluster["format"]
@@ -54,7 +58,7 @@ interface SourceParts {
   readonly statements: Statements;
   readonly location: string;
   readonly generation: string;
-  readonly archives: ReplicaTarget;
+  readonly archives: ObjectStore;
   readonly clock?: Clock;
 }
 
@@ -99,11 +103,11 @@ export class ClusterSource implements LogSource {
       .map((found) => rowOf(found.seq, found.row));
   }
 
-  async download(seq: number, path: string): Promise<boolean> {
+  async open(seq: number): Promise<ObjectBody | null> {
     const { statements, archives } = this.#parts;
     const rows = await this.#ask(statements.snapshots);
     const name = rows.find((row) => Number(row["seq"]) === seq)?.["name"];
-    return typeof name === "string" && await archives.download(name, path);
+    return typeof name === "string" ? await archives.get(name) : null;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -137,10 +141,10 @@ async function withMessages<Result>(at: string, ask: () => Promise<Result>): Pro
   try {
     return await ask();
   } catch (error) {
-    if (error instanceof ReplicaError) throw error;
+    if (error instanceof LocationError) throw error;
     const reason = error instanceof Error ? error.message : String(error);
     if (error instanceof AwayError) {
-      throw new ReplicaError("away", `The cluster's database at ${at} cannot be reached: ${reason}`, {
+      throw new LocationError("away", `The cluster's database at ${at} cannot be reached: ${reason}`, {
         cause: error,
       });
     }
@@ -149,6 +153,6 @@ async function withMessages<Result>(at: string, ask: () => Promise<Result>): Pro
     // No such schema, table or column.
     const none = code === "3F000" || code === "42P01" || code === "42703";
     const what = none ? `There is no cluster at ${at}` : `The cluster's database at ${at} refuses: ${reason}`;
-    throw new ReplicaError(none ? "asked" : "refused", what, { cause: error });
+    throw new LocationError(none ? "asked" : "refused", what, { cause: error });
   }
 }

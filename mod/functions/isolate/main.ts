@@ -12,6 +12,7 @@ import {
   type WriterDatabase,
 } from "../../engine/mod.ts";
 import { AdaptiveSpinner } from "../../kit/adaptive_spinner.ts";
+import { isDiskFull } from "../../kit/durable_files.ts";
 import { collectWhenIdle } from "../../kit/processes/idle_collection.ts";
 import { isolateLimits } from "../limits.ts";
 import { FrameSender, readFrames } from "../wire/segment_frames.ts";
@@ -233,7 +234,8 @@ async function load(
     } as const;
     return { app, ready: reached === null ? ready : { ...ready, reached } };
   } catch (error) {
-    return { type: "Broken", message: asAuthored(error instanceof Error ? error.message : String(error)) };
+    const message = asAuthored(error instanceof Error ? error.message : String(error));
+    return { type: "Broken", message, ...(isDiskFull(error) && { code: "disk_full" }) };
   }
 }
 

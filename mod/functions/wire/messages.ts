@@ -107,7 +107,7 @@ export type BootAnswer =
     /** From a reader started with `check`. */
     readonly check?: AppCheck;
   }
-  | { readonly type: "Broken"; readonly message: string };
+  | { readonly type: "Broken"; readonly message: string; readonly code?: "disk_full" };
 
 export type WireOutcome =
   | { readonly value: number; readonly logLines: readonly string[] }

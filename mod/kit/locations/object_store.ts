@@ -91,11 +91,11 @@ export class LocationError extends Error {
 }
 
 /** An object was removed or replaced while it was read. */
-export class ObjectLostError extends Error {
+export class ObjectLostError extends LocationError {
   readonly reason: "gone" | "changed";
 
   constructor(name: string, reason: "gone" | "changed") {
-    super(`"${name}" was ${reason === "gone" ? "deleted" : "replaced"} while it was read`);
+    super("away", `"${name}" was ${reason === "gone" ? "deleted" : "replaced"} while it was read`);
     this.reason = reason;
   }
 }

@@ -349,9 +349,7 @@ export class S3Store implements ObjectStore {
   }
 
   #explain(operation: string, cause: unknown): unknown {
-    if (cause instanceof LocationError || cause instanceof ObjectLostError || this.#options.signal?.aborted) {
-      return cause;
-    }
+    if (cause instanceof LocationError || this.#options.signal?.aborted) return cause;
     return new LocationError(
       isRefusal(cause) ? "refused" : "away",
       `Cannot ${operation} "${this.location}": ${reasonOf(cause)}`,

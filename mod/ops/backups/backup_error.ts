@@ -6,6 +6,8 @@ export class BackupError extends Error {
 
 /** The disk of the archive or of the data folder lacks space. */
 export class NoSpaceError extends BackupError {
+  readonly code = "disk_full";
+
   constructor(
     { out, dataDir, cause }: { readonly out: string; readonly dataDir: string; readonly cause?: unknown },
   ) {

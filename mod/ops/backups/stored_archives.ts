@@ -1,10 +1,9 @@
 /** Backup archives at a location: listing and downloading. */
 import { dirname } from "node:path";
-import { type ObjectInfo, ObjectLostError, type ObjectReader } from "../../kit/locations/object_store.ts";
+import { LocationError, type ObjectInfo, type ObjectReader } from "../../kit/locations/object_store.ts";
 import { hasDiskSpace } from "../disk_space.ts";
 import { opsLimits } from "../limits.ts";
 import { NewFile } from "../new_file.ts";
-import { RestoreError } from "./restore/mod.ts";
 
 /** Lists the newest archives directly at a location, newest first, up to a limit. */
 export async function newestArchives(store: ObjectReader): Promise<ObjectInfo[]> {
@@ -40,17 +39,12 @@ export async function downloadArchive(
     await file.publish();
   } catch (error) {
     await body.cancel().catch(() => {});
-    if (!(error instanceof ObjectLostError)) throw error;
-    throw new RestoreError(
-      error.reason === "gone"
-        ? `The archive "${name}" was deleted during the download`
-        : `The archive "${name}" changed during the download. Try again`,
-    );
+    throw error;
   }
   return true;
 }
 
-function noSpace(what: string): RestoreError {
-  const error = new RestoreError(`Not enough disk space for ${what}. Free disk space`);
+function noSpace(what: string): LocationError {
+  const error = new LocationError("away", `Not enough disk space for ${what}. Free disk space`);
   return Object.assign(error, { code: "disk_full" });
 }

@@ -184,7 +184,7 @@ function failureOf(
 ): Error {
   switch (kind) {
     case "backup":
-      return new BackupError(message);
+      return Object.assign(new BackupError(message), fault === "room" && { code: "disk_full" });
     case "stage":
       return new RestoreError(message, { fault });
     default:

@@ -1,7 +1,7 @@
 /** Entry point of the maintenance process, which may access only the data folder, and exits when its input ends. */
 import { UnusableDatabaseError } from "../../engine/mod.ts";
 import { encodeJsonLine } from "../../kit/processes/json_lines.ts";
-import { writeAll } from "../../kit/durable_files.ts";
+import { isDiskFull, writeAll } from "../../kit/durable_files.ts";
 import { ArchiveError } from "../backups/archive/mod.ts";
 import { createBackup } from "../backups/backup.ts";
 import { BackupError } from "../backups/backup_error.ts";
@@ -12,6 +12,7 @@ const USER_ERRORS = [BackupError, ArchiveError, UnusableDatabaseError];
 
 function faultOf(error: unknown): RestoreFailureCause | null {
   if (error instanceof RestoreError) return error.fault;
+  if (isDiskFull(error)) return "room";
   return USER_ERRORS.some((kind) => error instanceof kind) ? "server" : null;
 }
 

@@ -1,7 +1,7 @@
 /** Restorable points of a replica, derived from the names of its objects alone. */
-import type { TargetObject } from "./target/replica_target.ts";
+import { LocationError } from "../../kit/locations/object_store.ts";
+import type { TargetObject } from "./replica_target.ts";
 import { parseName, type SegmentName, type SnapshotName } from "./names.ts";
-import { ReplicaError } from "./replica_error.ts";
 
 export type Snapshot = SnapshotName & { readonly file: TargetObject };
 export type Segment = SegmentName & { readonly file: TargetObject };
@@ -160,7 +160,7 @@ export function gapsBefore(
   return gaps;
 }
 
-/** Plans the restore of a point. Throws a `ReplicaError` with the restorable ranges if the point is not among them. */
+/** Plans the restore of a point. Throws a `LocationError` with the restorable ranges if the point is not among them. */
 export function planRestore(
   generations: readonly Generation[],
   point: RestorePoint,
@@ -170,7 +170,7 @@ export function planRestore(
     ? generations
     : generations.filter(({ name }) => name === point.generation);
   const nothing = (what: string) =>
-    new ReplicaError("asked", `${what}. ${rangesText(generations, location)}`);
+    new LocationError("asked", `${what}. ${rangesText(generations, location)}`);
   if (generations.length === 0) throw nothing("There is nothing to restore");
   if (asked.length === 0) throw nothing(`There is no generation "${point.generation}"`);
   if (point.toTime !== undefined && point.toTime > now) throw nothing("The requested time is in the future");

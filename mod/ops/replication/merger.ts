@@ -3,12 +3,13 @@
  * merged segment is written, and readers prefer the longest segment, so all rows are readable at any time.
  */
 import { LRUCache } from "lru-cache";
+import type { ObjectStore } from "../../kit/locations/object_store.ts";
 import type { JournalRow } from "../../engine/mod.ts";
 import { replicationLimits } from "../limits.ts";
 import { generationsOf, type Segment } from "./history.ts";
 import { GENERATIONS, parseName, segmentFile } from "./names.ts";
 import { packSegment, readSegment } from "./segment.ts";
-import type { ReplicaTarget, TargetObject } from "./target/replica_target.ts";
+import { readTarget, type TargetObject } from "./replica_target.ts";
 
 /** Condition for a merge: see `replicationLimits.merges`. */
 export interface MergeRule {
@@ -18,14 +19,14 @@ export interface MergeRule {
 }
 
 export interface MergerOptions {
-  readonly target: ReplicaTarget;
+  readonly target: ObjectStore;
   readonly objects: Map<string, TargetObject>;
   /** By level. */
   readonly rules?: readonly MergeRule[];
 }
 
 export class Merger {
-  readonly #target: ReplicaTarget;
+  readonly #target: ObjectStore;
   /** Objects at the target, by name; updated with each change. */
   readonly #objects: Map<string, TargetObject>;
   /** Recently shipped segments by name. */
@@ -100,7 +101,7 @@ export class Merger {
 
   async #removeMerged(): Promise<void> {
     for (let name = this.#merged[0]; name !== undefined; name = this.#merged[0]) {
-      await this.#target.remove(name);
+      await this.#target.delete(name);
       this.#objects.delete(name);
       this.#cache.delete(name);
       this.#merged.shift();
@@ -121,7 +122,7 @@ export class Merger {
 
   async *#rows(pieces: readonly Segment[]): AsyncGenerator<JournalRow> {
     for (const piece of pieces) {
-      const bytes = this.#cache.get(piece.file.name) ?? await this.#target.read(piece.file.name);
+      const bytes = this.#cache.get(piece.file.name) ?? await readTarget(this.#target, piece.file.name);
       if (bytes === null) throw new Error(`The segment "${piece.file.name}" is missing at the target`);
       yield* readSegment(bytes, piece);
     }

@@ -6,7 +6,6 @@ export { Follower, type FollowerDatabase, type FollowerFigures } from "./follow/
 export { ProcessLog } from "./follow/process_log.ts";
 export { type Generation, planRestore, rangesText, type RestorePlan, type RestorePoint } from "./history.ts";
 export { isGeneration } from "./names.ts";
-export { ReplicaError } from "./replica_error.ts";
 export { Replication, type ReplicationOptions } from "./replication.ts";
 export {
   listGenerations,
@@ -18,5 +17,5 @@ export {
 export { type ReplicationPort, replicationRoutes } from "./routes.ts";
 export { stageInProcess } from "./stage_job.ts";
 export { verifyReplica, type VerifyReport } from "./verify.ts";
-export { type LoggedSnapshot, LogReplica, type LogSource } from "./target/log_replica.ts";
-export { openTarget, type ReplicaTarget, targetProbe } from "./target/replica_target.ts";
+export { type LoggedSnapshot, LogReplica, type LogSource } from "./log_replica.ts";
+export { openTarget, type ReplicaReader, targetProbe } from "./replica_target.ts";

@@ -1,12 +1,12 @@
 /** Advances the database of a snapshot to a point by applying journal rows in order, in bounded memory. */
+import { LocationError } from "../../kit/locations/object_store.ts";
 import { type HistoryReplay, openHistoryReplay, readRow } from "../../engine/mod.ts";
 import { replayLimits } from "../../engine/limits.ts";
 import { syncFile } from "../../kit/durable_files.ts";
 import { replicationLimits } from "../limits.ts";
 import type { RestorePlan, Segment } from "./history.ts";
-import { ReplicaError } from "./replica_error.ts";
 import { rowBatchesOf, rowsOf } from "./segment_rows.ts";
-import type { ReplicaTarget } from "./target/replica_target.ts";
+import type { ReplicaReader } from "./replica_target.ts";
 
 export interface ReplayProgress {
   /** Journal rows applied, of how many. */
@@ -30,11 +30,11 @@ export interface Replayed {
 }
 
 /**
- * Applies the segments of a plan to the database of its snapshot, which no other process has open. Throws a `ReplicaError`
+ * Applies the segments of a plan to the database of its snapshot, which no other process has open. Throws a `LocationError`
  * that names the missing or damaged object and the newest point that is still restorable.
  */
 export async function replay(
-  target: ReplicaTarget,
+  target: ReplicaReader,
   plan: RestorePlan,
   { databasePath, signal, onProgress = () => {} }: ReplayOptions,
 ): Promise<Replayed> {
@@ -46,7 +46,7 @@ export async function replay(
     using copy = openHistoryReplay(databasePath);
     const { history } = copy;
     if (history?.generation !== plan.generation || history.seq !== plan.snapshot.seq) {
-      throw new ReplicaError("target", `The snapshot of ts ${plan.snapshot.ts} does not match its name`);
+      throw new LocationError("target", `The snapshot of ts ${plan.snapshot.ts} does not match its name`);
     }
     replayed = await applyRows(copy, { target, plan, untilTs, signal, onProgress });
   }
@@ -57,7 +57,7 @@ export async function replay(
 async function applyRows(
   copy: HistoryReplay,
   { target, plan, untilTs, signal, onProgress }: {
-    readonly target: ReplicaTarget;
+    readonly target: ReplicaReader;
     readonly plan: RestorePlan;
     readonly untilTs: number;
     readonly signal: AbortSignal | undefined;
@@ -99,14 +99,14 @@ async function applyRows(
   return { ts: copy.ts, commits: progress.commits, at: progress.at };
 }
 
-function isDamage(error: unknown): error is ReplicaError {
-  return error instanceof ReplicaError && error.fault === "target";
+function isDamage(error: unknown): error is LocationError {
+  return error instanceof LocationError && error.fault === "target";
 }
 
 /** Adds the newest point before the damage to the error. Other errors are unchanged. */
 function withReachable(error: unknown, ts: number): unknown {
   if (!isDamage(error)) return error;
-  return new ReplicaError(
+  return new LocationError(
     "target",
     `${error.message}. The newest point that can be reached through it is ts ${ts}: --to-ts ${ts} restores it`,
     { cause: error },
@@ -115,7 +115,7 @@ function withReachable(error: unknown, ts: number): unknown {
 
 /** The newest commit in a segment that is not later than a time. */
 async function newestUntil(
-  target: ReplicaTarget,
+  target: ReplicaReader,
   segment: Segment | undefined,
   { toTime, none }: { readonly toTime: number; readonly none: number },
 ): Promise<number> {

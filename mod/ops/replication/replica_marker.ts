@@ -1,8 +1,8 @@
 /** Marker, format and ownership of a target. */
 import { z } from "zod";
-import { claimOf, isGeneration, MARKER, ownerFile, OWNERS, PROBES } from "./names.ts";
-import { ReplicaError } from "./replica_error.ts";
-import type { ReplicaTarget } from "./target/replica_target.ts";
+import { LocationError, type ObjectReader, type ObjectStore } from "../../kit/locations/object_store.ts";
+import { claimOf, MARKER, ownerFile, OWNERS, PROBES } from "./names.ts";
+import { readTarget } from "./replica_target.ts";
 
 /** Raised when an older program could not read what a newer one wrote. */
 export const REPLICA_FORMAT = 1;
@@ -20,40 +20,47 @@ const claimShape = z.object({
 /** The server that ships to a target. */
 export type Claim = z.infer<typeof claimShape>;
 
-/**
- * Checks that a target is a replica; with `write`, makes an empty target one. Throws a `ReplicaError` for a target that has
- * other contents or a newer format, or that cannot be accessed.
- */
-export async function openReplica(
-  target: ReplicaTarget,
-  { write }: { readonly write: boolean },
-): Promise<void> {
-  const bytes = await target.read(MARKER);
+/** Throws a `LocationError` for a target that is empty, has other contents or a newer format, or cannot be accessed. */
+export async function openReplica(target: ObjectReader): Promise<void> {
+  if (await isReplica(target)) return;
+  throw new LocationError("asked", `"${target.location}" is empty: there is no replica`);
+}
+
+/** The same, and makes an empty target a replica. */
+export async function createReplica(target: ObjectStore): Promise<void> {
+  if (!await isReplica(target)) await target.put(MARKER, markerBytes(), { ifAbsent: true });
+}
+
+/** Returns `false` for an empty target. */
+async function isReplica(target: ObjectReader): Promise<boolean> {
+  const bytes = await readTarget(target, MARKER);
   if (bytes === null) {
     for await (const { name } of target.list("")) {
       // Another server may have made it a replica at this moment.
-      if (name === MARKER) return await openReplica(target, { write });
+      if (name === MARKER) return await isReplica(target);
       if (name.startsWith(PROBES)) continue;
-      throw new ReplicaError(
+      throw new LocationError(
         "target",
         `"${target.location}" is no replica: it contains other objects, such as "${name}". Choose an empty target`,
       );
     }
-    if (!write) throw new ReplicaError("asked", `"${target.location}" is empty: there is no replica`);
-    await target.create(MARKER, markerBytes());
-    return;
+    return false;
   }
   const parsed = markerShape.safeParse(json(bytes));
   if (!parsed.success) {
-    throw new ReplicaError("target", `"${target.location}" is no replica of Syncline: its marker is invalid`);
+    throw new LocationError(
+      "target",
+      `"${target.location}" is no replica of Syncline: its marker is invalid`,
+    );
   }
   if (parsed.data.format > REPLICA_FORMAT) {
-    throw new ReplicaError(
+    throw new LocationError(
       "target",
       `A newer version of the server wrote the replica at "${target.location}" (format ${parsed.data.format}, this one ` +
         `knows ${REPLICA_FORMAT}): use the newer version`,
     );
   }
+  return true;
 }
 
 export function markerBytes(): Uint8Array<ArrayBuffer> {
@@ -62,30 +69,30 @@ export function markerBytes(): Uint8Array<ArrayBuffer> {
 
 /** Ownership of a target. The last server to claim it may ship, and the previous owner can detect that. */
 export class Ownership {
-  readonly #target: ReplicaTarget;
+  readonly #target: ObjectStore;
   readonly #claim: number;
 
-  private constructor(target: ReplicaTarget, claim: number) {
+  private constructor(target: ObjectStore, claim: number) {
     this.#target = target;
     this.#claim = claim;
   }
 
   /** Claims the target. Claims are numbered and written once, so one of two concurrent claims gets the number. */
-  static async take(target: ReplicaTarget, claim: Claim): Promise<Ownership> {
+  static async take(target: ObjectStore, claim: Claim): Promise<Ownership> {
     const claims: number[] = [];
     for await (const { name } of target.list(OWNERS)) {
       const number = claimOf(name);
       if (number !== null) claims.push(number);
     }
     let number = Math.max(0, ...claims) + 1;
-    while (!await target.create(ownerFile(number), encoded(claim))) number++;
-    for (const old of claims) if (old < number - OLD_CLAIMS_KEPT) await target.remove(ownerFile(old));
+    while (!await target.put(ownerFile(number), encoded(claim), { ifAbsent: true })) number++;
+    for (const old of claims) if (old < number - OLD_CLAIMS_KEPT) await target.delete(ownerFile(old));
     return new Ownership(target, number);
   }
 
   /** Returns the claim of a newer owner; `null` while it is ours. */
   async lostTo(): Promise<Claim | null> {
-    const bytes = await this.#target.read(ownerFile(this.#claim + 1));
+    const bytes = await readTarget(this.#target, ownerFile(this.#claim + 1));
     if (bytes === null) return null;
     const parsed = claimShape.safeParse(json(bytes));
     return parsed.success ? parsed.data : { instance: "", host: "an unknown machine", since: "" };
@@ -95,25 +102,17 @@ export class Ownership {
 /** Number of old claims that are retained, so that an old owner finds the next claim. */
 const OLD_CLAIMS_KEPT = 100;
 
-const generationShape = z.object({
-  format: z.literal(1),
-  generation: z.string().refine(isGeneration),
-  reason: z.string(),
-  startedAt: z.iso.datetime(),
+/** Start of a generation. */
+export interface GenerationFacts {
+  readonly generation: string;
+  readonly reason: string;
+  readonly startedAt: string;
   /** The commit that it starts after. */
-  ts: z.int(),
-});
-
-export type GenerationFacts = z.infer<typeof generationShape>;
-
-export function generationBytes(facts: Omit<GenerationFacts, "format">): Uint8Array<ArrayBuffer> {
-  return encoded({ format: 1, ...facts });
+  readonly ts: number;
 }
 
-/** Returns `null` for an invalid claim. */
-export function parseGeneration(bytes: Uint8Array<ArrayBuffer> | null): GenerationFacts | null {
-  const parsed = generationShape.safeParse(bytes === null ? null : json(bytes));
-  return parsed.success ? parsed.data : null;
+export function generationBytes(facts: GenerationFacts): Uint8Array<ArrayBuffer> {
+  return encoded({ format: 1, ...facts });
 }
 
 function encoded(value: object): Uint8Array<ArrayBuffer> {

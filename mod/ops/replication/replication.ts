@@ -11,11 +11,10 @@ import type { BackupSummary } from "../backups/mod.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import type { Begin, FromProcess } from "./process/messages.ts";
 import { ReplicaProcess } from "./process/replica_process.ts";
-import { ReplicaError } from "./replica_error.ts";
 import { ShippingDelay } from "./shipping_delay.ts";
 import type { JournalRestart } from "./shipper.ts";
 import type { GenerationReport, ShippingStatus } from "./status.ts";
-import { locationText, type ObjectLocation } from "../../kit/locations/object_store.ts";
+import { LocationError, locationText, type ObjectLocation } from "../../kit/locations/object_store.ts";
 
 export interface ReplicationOptions {
   /** Absolute; held by this server. */
@@ -86,7 +85,7 @@ export class Replication implements AsyncDisposable {
 
   /**
    * Starts, and waits for a bounded time until commits from now on can be restored, which takes a snapshot
-   * when a generation begins. Throws a `ReplicaError` when the target is not a replica, or refuses access. An unreachable
+   * when a generation begins. Throws a `LocationError` when the target is not a replica, or refuses access. An unreachable
    * target is only logged, since availability takes precedence over replication.
    */
   static async start(options: ReplicationOptions): Promise<Replication> {
@@ -101,7 +100,7 @@ export class Replication implements AsyncDisposable {
     const fault = await this.#start();
     if (fault !== null && (fault.fault === "target" || fault.fault === "refused")) {
       await this[Symbol.asyncDispose]();
-      throw new ReplicaError(fault.fault, fault.message);
+      throw new LocationError(fault.fault, fault.message);
     }
     this.committed();
   }
@@ -194,9 +193,9 @@ export class Replication implements AsyncDisposable {
   }
 
   /** Starts the process. Returns the first error of the target, if any. */
-  async #start(): Promise<{ readonly fault: ReplicaError["fault"]; readonly message: string } | null> {
+  async #start(): Promise<{ readonly fault: LocationError["fault"]; readonly message: string } | null> {
     const opened = Promise.withResolvers<
-      { readonly fault: ReplicaError["fault"]; readonly message: string } | null
+      { readonly fault: LocationError["fault"]; readonly message: string } | null
     >();
     const process = await ReplicaProcess.start(this.#begin, (message) => {
       if (message.type === "Opened") opened.resolve(message.fault);

@@ -1,20 +1,21 @@
 /** Point-in-time restore: rebuilds an earlier state from a replica beside the data, checks it and stages it like an archive. */
 import { join } from "node:path";
+import { LocationError } from "../../kit/locations/object_store.ts";
 import { removeIfThere, statIfThere } from "../../kit/durable_files.ts";
 import { replicationLimits } from "../limits.ts";
 import { BackupError } from "../backups/backup_error.ts";
 import { RestoreError, type StagedRestore, stageRestore } from "../backups/restore/mod.ts";
 import { blobsIn } from "../backups/snapshot/stored_files.ts";
+import { downloadArchive } from "../backups/stored_archives.ts";
 import { type Generation, generationsOf, type RestorePlan } from "./history.ts";
 import { GENERATIONS } from "./names.ts";
 import { openReplica } from "./replica_marker.ts";
 import { replay, type ReplayProgress } from "./replay.ts";
-import { ReplicaError } from "./replica_error.ts";
-import { openTarget, type ReplicaTarget } from "./target/replica_target.ts";
+import { openTarget, readTarget, type ReplicaReader } from "./replica_target.ts";
 
-/** Returns all generations of a target. Throws a `ReplicaError` if it is no replica or cannot be read. */
-export async function listGenerations(target: ReplicaTarget): Promise<Generation[]> {
-  await openReplica(target, { write: false });
+/** Returns all generations of a target. Throws a `LocationError` if it is no replica or cannot be read. */
+export async function listGenerations(target: ReplicaReader): Promise<Generation[]> {
+  await openReplica(target);
   return generationsOf(await Array.fromAsync(target.list(GENERATIONS)));
 }
 
@@ -47,11 +48,11 @@ const FILES_NAMED_MAX = 20;
 export const SNAPSHOT_DIR = "incoming-snapshot";
 
 /**
- * Rebuilds the state of a plan and stages it in the data folder. Does not change data in use. Throws a `ReplicaError` or a
+ * Rebuilds the state of a plan and stages it in the data folder. Does not change data in use. Throws a `LocationError` or a
  * `RestoreError` with the reason, and then leaves an earlier staged restore in place.
  */
 export async function stagePoint(
-  target: ReplicaTarget,
+  target: ReplicaReader,
   plan: RestorePlan,
   { dataDir, localFiles, signal, onProgress = () => {} }: StagePointOptions,
 ): Promise<StagedPoint> {
@@ -64,8 +65,8 @@ export async function stagePoint(
       ? await downloadSegments(target, plan, { folder: join(folder, "rows"), signal, onProgress })
       : target;
     onProgress({ step: "fetch", bytes: plan.snapshot.file.size });
-    if (!await target.download(plan.snapshot.file.name, archive)) {
-      throw new ReplicaError(
+    if (!await downloadArchive(target, { name: plan.snapshot.file.name, path: archive })) {
+      throw new LocationError(
         "target",
         `The snapshot of ts ${plan.snapshot.ts} in generation ${plan.generation} is missing`,
       );
@@ -104,21 +105,23 @@ export async function stagePoint(
 
 /** Downloads the segments of a plan, which may be removed from the target while the snapshot is downloaded. */
 async function downloadSegments(
-  target: ReplicaTarget,
+  target: ReplicaReader,
   { segments, rows: ofRows }: RestorePlan,
   { folder, signal, onProgress }: {
     readonly folder: string;
     readonly signal: AbortSignal | undefined;
     readonly onProgress: (progress: PointProgress) => void;
   },
-): Promise<ReplicaTarget> {
+): Promise<ReplicaReader> {
   const held = await openTarget({ kind: "folder", path: folder }, { make: true, ...(signal && { signal }) });
   let rows = 0;
   for (const { file, fromSeq, toSeq } of segments) {
     signal?.throwIfAborted();
     onProgress({ step: "rows", rows, ofRows });
-    const bytes = await target.read(file.name);
-    if (bytes === null) throw new ReplicaError("target", `"${file.name}" is missing at "${target.location}"`);
+    const bytes = await readTarget(target, file.name);
+    if (bytes === null) {
+      throw new LocationError("target", `"${file.name}" is missing at "${target.location}"`);
+    }
     await held.put(file.name, bytes);
     rows += toSeq - fromSeq + 1;
   }

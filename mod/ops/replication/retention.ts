@@ -1,8 +1,9 @@
 /** Removes objects from a target that no restorable point within the retention time needs. */
+import type { ObjectStore } from "../../kit/locations/object_store.ts";
 import { replicationLimits } from "../limits.ts";
 import type { Generation } from "./history.ts";
 import { generationFile } from "./names.ts";
-import type { ReplicaTarget, TargetObject } from "./target/replica_target.ts";
+import type { TargetObject } from "./replica_target.ts";
 
 export interface RetentionOptions {
   readonly generations: readonly Generation[];
@@ -15,9 +16,9 @@ export interface RetentionOptions {
 }
 
 /** Removes a snapshot before the segments that only it needs, so that an interruption leaves no useless snapshot. */
-export async function removeExpired(target: ReplicaTarget, options: RetentionOptions): Promise<void> {
+export async function removeExpired(target: ObjectStore, options: RetentionOptions): Promise<void> {
   for (const name of namesToRemove(options)) {
-    await target.remove(name);
+    await target.delete(name);
     options.objects.delete(name);
   }
 }

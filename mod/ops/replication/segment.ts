@@ -3,11 +3,11 @@
  * JSON that identifies it. Each row is a line of JSON with its metadata and length, followed by its body.
  */
 import { Buffer, isAscii } from "node:buffer";
+import { LocationError } from "../../kit/locations/object_store.ts";
 import type { JournalRow } from "../../engine/mod.ts";
 import { chainedSum, rowTimes } from "../../engine/mod.ts";
 import { ArchiveError, packFrames, unpackFrames } from "../backups/archive/mod.ts";
 import type { SegmentName } from "./names.ts";
-import { ReplicaError } from "./replica_error.ts";
 
 /** Raised when an older program could not read what a newer one wrote. */
 export const SEGMENT_FORMAT = 1;
@@ -103,7 +103,7 @@ export async function* readSegment(bytes: SegmentBytes, segment: SegmentName): A
 
 /**
  * Yields the rows of a segment in batches, each row verified by its chained checksum. Rows are yielded before the whole
- * segment is verified. Throws a `ReplicaError` for a damaged segment.
+ * segment is verified. Throws a `LocationError` for a damaged segment.
  */
 export async function* readSegmentBatches(
   bytes: SegmentBytes,
@@ -125,7 +125,7 @@ export async function* readSegmentBatches(
     }
     reader.end();
   } catch (error) {
-    if (error instanceof ReplicaError) throw error;
+    if (error instanceof LocationError) throw error;
     const known = error instanceof ArchiveError || error instanceof SyntaxError ||
       error instanceof TypeError ||
       error instanceof RangeError;
@@ -140,7 +140,7 @@ async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
 function checkHead(line: string, segment: SegmentName): void {
   const head = JSON.parse(line) as SegmentHead;
   if (head.syncline === "segment" && head.format > SEGMENT_FORMAT) {
-    throw new ReplicaError(
+    throw new LocationError(
       "target",
       `A newer version of the server wrote this replica (segments of format ${head.format}, this one knows ` +
         `${SEGMENT_FORMAT}): use the newer version`,
@@ -151,8 +151,8 @@ function checkHead(line: string, segment: SegmentName): void {
   }
 }
 
-function damaged({ fromTs, toTs, generation }: SegmentName, why: string, cause?: unknown): ReplicaError {
-  return new ReplicaError(
+function damaged({ fromTs, toTs, generation }: SegmentName, why: string, cause?: unknown): LocationError {
+  return new LocationError(
     "target",
     `The segment of ts ${fromTs} to ${toTs} in generation ${generation} is damaged: ${why}`,
     { cause },

@@ -3,17 +3,17 @@
  * rows are read from the merged one.
  */
 import { setTimeout as delay } from "node:timers/promises";
+import { LocationError, ObjectLostError } from "../../kit/locations/object_store.ts";
 import type { JournalRow } from "../../engine/mod.ts";
 import { replicationLimits } from "../limits.ts";
 import { chainFrom, generationsOf, type Segment } from "./history.ts";
 import { GENERATIONS } from "./names.ts";
-import { ReplicaError } from "./replica_error.ts";
 import { readSegmentBatches, type SegmentBytes } from "./segment.ts";
-import { ObjectGoneError, type ReplicaTarget } from "./target/replica_target.ts";
+import { readTarget, type ReplicaReader } from "./replica_target.ts";
 
 /** Yields single rows: see {@linkcode rowBatchesOf}. */
 export async function* rowsOf(
-  target: ReplicaTarget,
+  target: ReplicaReader,
   segments: readonly Segment[],
 ): AsyncGenerator<JournalRow> {
   for await (const rows of rowBatchesOf(target, segments)) yield* rows;
@@ -24,10 +24,10 @@ type Reached = Pick<Segment, "sum"> & { readonly seq: number };
 
 /**
  * Yields the rows of consecutive segments, some at a time; the next segments are fetched in the meantime.
- * Throws a `ReplicaError` for a segment that is damaged, or that is missing and part of no other.
+ * Throws a `LocationError` for a segment that is damaged, or that is missing and part of no other.
  */
 export async function* rowBatchesOf(
-  target: ReplicaTarget,
+  target: ReplicaReader,
   segments: readonly Segment[],
 ): AsyncGenerator<readonly JournalRow[]> {
   const [first, last] = [segments[0], segments.at(-1)];
@@ -50,7 +50,7 @@ export async function* rowBatchesOf(
           reached = { seq: end.seq, sum: end.sum };
         }
       } catch (error) {
-        if (!(error instanceof ObjectGoneError)) throw error;
+        if (!(error instanceof ObjectLostError) || error.reason !== "gone") throw error;
         missing = segment;
         break;
       }
@@ -76,7 +76,7 @@ function rowsWithin(
 
 /** Returns the segments that replace a missing one, by a new listing; `null` when there are none. */
 async function replacementsOf(
-  target: ReplicaTarget,
+  target: ReplicaReader,
   { missing, reached, upTo }: { readonly missing: Segment; readonly reached: Reached; readonly upTo: number },
 ): Promise<readonly Segment[] | null> {
   const objects = await Array.fromAsync(target.list(`${GENERATIONS}${missing.generation}/`));
@@ -85,8 +85,8 @@ async function replacementsOf(
   return end < 0 ? null : chain.slice(0, end + 1);
 }
 
-function missingSegment({ fromTs, toTs, generation }: Segment): ReplicaError {
-  return new ReplicaError(
+function missingSegment({ fromTs, toTs, generation }: Segment): LocationError {
+  return new LocationError(
     "target",
     `The segment of ts ${fromTs} to ${toTs} in generation ${generation} is missing`,
   );
@@ -94,7 +94,7 @@ function missingSegment({ fromTs, toTs, generation }: Segment): ReplicaError {
 
 /** Yields the bytes of segments in order; `null` for a missing one. */
 async function* fetchAhead(
-  target: ReplicaTarget,
+  target: ReplicaReader,
   segments: readonly Segment[],
 ): AsyncGenerator<{ readonly segment: Segment; readonly bytes: SegmentBytes | null }> {
   const { segmentsAhead, segmentBytesWhole } = replicationLimits;
@@ -106,13 +106,13 @@ async function* fetchAhead(
         const { name, size } = segments[ahead]?.file ?? segment.file;
         // Larger ones are streamed when they are next.
         if (size > segmentBytesWhole) continue;
-        const read = target.read(name);
+        const read = readTarget(target, name);
         // The error is thrown when the segment is next.
         read.catch(() => {});
         fetching[ahead] = read;
       }
       const whole = fetching[at];
-      yield { segment, bytes: await (whole ?? target.stream(segment.file.name)) };
+      yield { segment, bytes: await (whole ?? target.get(segment.file.name)) };
       delete fetching[at];
     }
   } finally {

@@ -3,17 +3,17 @@
  * separate process, reads the database beside the writer, and confirms shipped rows, so that the writer can remove them.
  */
 import { Buffer } from "node:buffer";
+import { LocationError, type ObjectStore } from "../../kit/locations/object_store.ts";
 import { firstSum, type JournalHead, type JournalReader, type JournalRow } from "../../engine/mod.ts";
 import { replicationLimits } from "../limits.ts";
 import { gapOf, type Generation, generationsOf, type Segment } from "./history.ts";
 import { Merger, type MergeRule } from "./merger.ts";
 import { generationFile, GENERATIONS, segmentFile, snapshotFile } from "./names.ts";
-import { type Claim, generationBytes, openReplica, Ownership } from "./replica_marker.ts";
-import { ReplicaError } from "./replica_error.ts";
+import { type Claim, createReplica, generationBytes, Ownership } from "./replica_marker.ts";
 import { newestOf, removeExpired, RetentionClock } from "./retention.ts";
 import { packSegment } from "./segment.ts";
 import type { GenerationReport, ShippingStatus } from "./status.ts";
-import type { ReplicaTarget, TargetObject } from "./target/replica_target.ts";
+import { removeLeftovers, type TargetObject } from "./replica_target.ts";
 
 /** A snapshot of the database in a file. */
 export interface MadeSnapshot {
@@ -41,7 +41,7 @@ export interface ShipperSide {
 }
 
 export interface ShipperOptions {
-  readonly target: ReplicaTarget;
+  readonly target: ObjectStore;
   readonly journal: JournalReader;
   readonly claim: Claim;
   readonly snapshotEveryMs: number;
@@ -133,13 +133,13 @@ export class Shipper implements AsyncDisposable {
   }
 
   /**
-   * Checks and claims the target. `ship` calls it if necessary. Throws a `ReplicaError` if the target cannot be used.
+   * Checks and claims the target. `ship` calls it if necessary. Throws a `LocationError` if the target cannot be used.
    */
   async open(): Promise<void> {
     if (this.#retentionClock !== null) return;
     if (this.#ownership === null) {
       const { target, claim } = this.#options;
-      await openReplica(target, { write: true });
+      await createReplica(target);
       this.#ownership = await Ownership.take(target, claim);
     }
     await this.#list(GENERATIONS);
@@ -151,7 +151,7 @@ export class Shipper implements AsyncDisposable {
 
   /**
    * Ships the rows that are pending now. Later rows wait for the next call, or this one would never end under constant
-   * load. Throws a `ReplicaError`, which is also in the status; the next call continues.
+   * load. Throws a `LocationError`, which is also in the status; the next call continues.
    */
   async ship(): Promise<void> {
     if (this.#status.takenBy !== null) return;
@@ -173,7 +173,7 @@ export class Shipper implements AsyncDisposable {
     this.#requestDueSnapshot();
   }
 
-  /** Uploads a snapshot. Throws a `ReplicaError`, which is also in the status. */
+  /** Uploads a snapshot. Throws a `LocationError`, which is also in the status. */
   async addSnapshot({ path, ts, at, history }: MadeSnapshot): Promise<void> {
     try {
       await this.#upload({ path, ts, at, history });
@@ -195,7 +195,7 @@ export class Shipper implements AsyncDisposable {
     const { generation, seq, sum } = history;
     const name = snapshotFile({ generation, ts, seq, at, sum });
     const { size } = await Deno.stat(path);
-    await target.upload(name, path);
+    await target.putFile(name, path);
     if (!await this.#isOurs(name)) return;
     this.#objects.set(name, { name, size });
     this.#snapshot = { at, seq };
@@ -296,7 +296,7 @@ export class Shipper implements AsyncDisposable {
       if (end === null && confirmed.seq === firstSeq) {
         const startedAt = new Date(this.#now()).toISOString();
         const facts = { generation, reason: head.reason, startedAt, ts: confirmed.ts };
-        await target.create(generationFile(generation), generationBytes(facts));
+        await target.put(generationFile(generation), generationBytes(facts), { ifAbsent: true });
         this.#begin(head, { generation, seq: firstSeq, ts: confirmed.ts, sum: firstSum(generation) });
         return true;
       }
@@ -356,11 +356,11 @@ export class Shipper implements AsyncDisposable {
   async #isOurs(file: string): Promise<boolean> {
     const taken = await this.#ownership?.lostTo() ?? null;
     if (taken === null) return true;
-    await this.#options.target.remove(file).catch(() => {});
+    await this.#options.target.delete(file).catch(() => {});
     const { host, since } = taken;
     this.#status = { ...this.#status, takenBy: { host, since } };
     this.#recordError(
-      new ReplicaError(
+      new LocationError(
         "target",
         `Another server, ${host}, has taken over "${this.#options.target.location}" at ${since}. This server no longer ships. ` +
           "Give each server its own target",
@@ -415,7 +415,7 @@ export class Shipper implements AsyncDisposable {
     }
     const current = this.#position?.generation ?? null;
     await removeExpired(target, { generations, current, before: at - keepMs, objects: this.#objects });
-    await target.removeLeftovers(at);
+    await removeLeftovers(target, at);
   }
 
   #generation(name: string): Generation | undefined {

@@ -2,9 +2,8 @@
 import type { RestoreFailureCause } from "../backups/restore/mod.ts";
 import type { RestorePoint } from "./history.ts";
 import { oneJob } from "./process/one_job.ts";
-import type { ReplicaFault } from "./replica_error.ts";
 import type { PointProgress, StagedPoint } from "./restore_point.ts";
-import { type ObjectLocation } from "../../kit/locations/object_store.ts";
+import type { LocationFault, ObjectLocation } from "../../kit/locations/object_store.ts";
 
 export interface StageJobOptions {
   readonly dataDir: string;
@@ -19,7 +18,7 @@ export interface StageJobOptions {
 /** Reason why a point could not be staged. */
 export class StageJobError extends Error {
   override readonly name = "StageJobError";
-  readonly fault: ReplicaFault | RestoreFailureCause | null;
+  readonly fault: LocationFault | RestoreFailureCause | null;
 
   constructor(fault: StageJobError["fault"], message: string) {
     super(message);

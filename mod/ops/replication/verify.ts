@@ -1,7 +1,9 @@
 /** The restore drill: reads and checks all objects of a target, and rebuilds and discards the newest state. */
 import { join } from "node:path";
+import { LocationError } from "../../kit/locations/object_store.ts";
 import { removeIfThere } from "../../kit/durable_files.ts";
 import { ArchiveError, unpackFrames } from "../backups/archive/mod.ts";
+import { downloadArchive } from "../backups/stored_archives.ts";
 import {
   gapOf,
   gapsBefore,
@@ -13,9 +15,8 @@ import {
 } from "./history.ts";
 import { GENERATIONS } from "./names.ts";
 import { rowsOf } from "./segment_rows.ts";
-import { ReplicaError } from "./replica_error.ts";
 import { listGenerations, type PointProgress, stagePoint } from "./restore_point.ts";
-import type { ReplicaTarget } from "./target/replica_target.ts";
+import type { ReplicaReader } from "./replica_target.ts";
 
 export interface VerifyReport {
   readonly generations: number;
@@ -36,9 +37,9 @@ export interface VerifyOptions {
   readonly now?: () => number;
 }
 
-/** Throws a `ReplicaError` when the target cannot be read at all. */
+/** Throws a `LocationError` when the target cannot be read at all. */
 export async function verifyReplica(
-  target: ReplicaTarget,
+  target: ReplicaReader,
   { folder, onProgress, now = performance.now.bind(performance) }: VerifyOptions,
 ): Promise<VerifyReport> {
   const generations = await listGenerations(target);
@@ -74,7 +75,7 @@ export async function verifyReplica(
       try {
         for await (const _row of rowsOf(target, [segment])) rows++;
       } catch (error) {
-        if (!(error instanceof ReplicaError) || error.fault !== "target") throw error;
+        if (!(error instanceof LocationError) || error.fault !== "target") throw error;
         if (await isTooOld(target, segment)) continue;
         faults.push(error.message);
       }
@@ -87,12 +88,12 @@ export async function verifyReplica(
   return { generations: generations.length, ...counts, faults, rebuilt };
 }
 
-async function listed(target: ReplicaTarget, generation: string): Promise<Generation | undefined> {
+async function listed(target: ReplicaReader, generation: string): Promise<Generation | undefined> {
   return generationsOf(await Array.fromAsync(target.list(`${GENERATIONS}${generation}/`)))[0];
 }
 
 /** Whether retention has removed an object, and all older ones, in the meantime. */
-async function isTooOld(target: ReplicaTarget, object: Snapshot | Segment): Promise<boolean> {
+async function isTooOld(target: ReplicaReader, object: Snapshot | Segment): Promise<boolean> {
   const { snapshots = [], segments = [] } = await listed(target, object.generation) ?? {};
   return "sum" in object && "fromSeq" in object
     ? segments.every(({ fromSeq }) => fromSeq > object.toSeq) &&
@@ -102,13 +103,13 @@ async function isTooOld(target: ReplicaTarget, object: Snapshot | Segment): Prom
 
 /** Returns why a snapshot is missing or damaged; `null` if it is intact. */
 async function faultOf(
-  target: ReplicaTarget,
+  target: ReplicaReader,
   { snapshot, folder }: { readonly snapshot: Snapshot; readonly folder: string },
 ): Promise<string | null> {
   const what = `The snapshot of ts ${snapshot.ts} in generation ${snapshot.generation}`;
   const path = join(folder, "snapshot.tar.zst");
   try {
-    if (!await target.download(snapshot.file.name, path)) return `${what} is missing`;
+    if (!await downloadArchive(target, { name: snapshot.file.name, path })) return `${what} is missing`;
     const { readable } = await Deno.open(path);
     for await (const _bytes of unpackFrames(readable));
     return null;
@@ -121,7 +122,7 @@ async function faultOf(
 }
 
 async function rebuild(
-  target: ReplicaTarget,
+  target: ReplicaReader,
   { generations, folder, faults, onProgress, now }: {
     readonly generations: Awaited<ReturnType<typeof listGenerations>>;
     readonly folder: string;
@@ -140,7 +141,7 @@ async function rebuild(
     });
     return { ts, documents, seconds: Math.round(now() - begun) / 1_000 };
   } catch (error) {
-    if (error instanceof ReplicaError && error.fault === "away") throw error;
+    if (error instanceof LocationError && error.fault === "away") throw error;
     faults.push(
       `The newest state cannot be rebuilt: ${error instanceof Error ? error.message : String(error)}`,
     );

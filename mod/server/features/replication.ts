@@ -1,4 +1,5 @@
 /** Replication of this server. */
+import { LocationError } from "../../kit/locations/object_store.ts";
 import type { Replication, ReplicationPort } from "../../ops/replication/mod.ts";
 import type { LocationProbe } from "../../kit/locations/location_probe.ts";
 import { StartError } from "../../config/start_error.ts";
@@ -58,11 +59,11 @@ export async function startReplication(
 }
 
 async function startOrExplain(options: Parameters<typeof Replication.start>[0]): Promise<Replication> {
-  const { ReplicaError, Replication } = await import("../../ops/replication/mod.ts");
+  const { Replication } = await import("../../ops/replication/mod.ts");
   try {
     return await Replication.start(options);
   } catch (error) {
-    if (!(error instanceof ReplicaError)) throw error;
+    if (!(error instanceof LocationError)) throw error;
     throw new StartError(`Cannot replicate: ${error.message}`, { code: "replication", cause: error });
   }
 }

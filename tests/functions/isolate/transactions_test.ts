@@ -16,7 +16,7 @@ const app = {
     });
   `,
   "counters.ts": `
-    import { untypedInternalMutation, untypedMutation, untypedQuery, UserError } from "syncline/server";
+    import { untypedMutation, untypedQuery, UserError } from "syncline/server";
     import { z } from "zod";
     export const slow = untypedQuery({
       args: {},
@@ -56,15 +56,6 @@ const app = {
       },
     });
     export const large = untypedMutation({ args: { size: z.number() }, handler: (_ctx, { size }) => "x".repeat(size) });
-    export const nested = untypedMutation({
-      args: { name, fail: z.boolean(), catchIt: z.boolean() },
-      handler: async (ctx, { name, fail, catchIt }) => {
-        await ctx.db.insert("counters", { name: name + "-outer", n: 1 });
-        const run = ctx.runMutation(fail ? "counters:addThenFail" : "counters:add", { name });
-        if (!catchIt) return await run;
-        try { await run; } catch (error) { return [error.code, error.message]; }
-      },
-    });
     export const bothAtOnce = untypedMutation(async (ctx) => {
       const results = await Promise.allSettled([
         ctx.runMutation("counters:addThenFail", { name: "both" }),
@@ -85,14 +76,8 @@ const app = {
       (async () => { for (let i = 0; i < 50; i++) await null; await ctx.db.insert("counters", { name: "left", n: 1 }); })();
       return null;
     });
-    export const recursive = untypedMutation((ctx) => ctx.runMutation("counters:recursive"));
-    export const callsInternal = untypedMutation((ctx) => ctx.runMutation("counters:secret", { a: 1 }));
-    export const secret = untypedInternalMutation({ args: { a: z.number() }, handler: (_ctx, args) => args });
-    export const badNested = untypedMutation((ctx) => ctx.runMutation("counters:secret", { a: "x" }));
     export const stuckInside = untypedMutation((ctx) => ctx.runMutation("counters:stuck"));
     export const stuck = untypedMutation(async (ctx) => { await ctx.db.insert("counters", { name: "stuck", n: 1 }); await new Promise(() => {}); });
-    export const queryWrites = untypedMutation((ctx) => ctx.runQuery("counters:sneaky"));
-    export const sneaky = untypedQuery((ctx) => ctx.db.insert("counters", { name: "sneaky", n: 1 }));
   `,
 };
 
@@ -195,126 +180,4 @@ Deno.test("the writer runs batches in order, in groups, each call once", async (
     assert.ok(groups.length >= 2, `${groups.length} groups`);
   });
 
-  await t.step("a nested mutation that throws rolls back only its own writes", async () => {
-    const caught = await writer.mutate("counters:nested", { name: "n1", fail: true, catchIt: true });
-    assert.deepEqual(caught.value, ["no", "Not today"]);
-    assert.deepEqual([await valueOf("n1"), await valueOf("n1-outer")], [null, 1]);
-    const thrown = errorOf(
-      await writer.mutate("counters:nested", { name: "n2", fail: true, catchIt: false }),
-    );
-    assert.deepEqual([thrown.kind, thrown.message, thrown.data], ["user", "Not today", {
-      code: "no",
-      data: null,
-    }]);
-    assert.deepEqual([await valueOf("n2"), await valueOf("n2-outer")], [null, null]);
-    assert.equal(
-      (await writer.mutate("counters:nested", { name: "n3", fail: false, catchIt: false })).value,
-      1,
-    );
-  });
-
-  await t.step(
-    "concurrent nested mutations run in turn, so that a rollback of one spares the others",
-    async () => {
-      const { value } = await writer.mutate("counters:bothAtOnce");
-      assert.deepEqual(value, ["rejected", 1, "fulfilled", 1]);
-      assert.deepEqual([await valueOf("both"), await valueOf("own")], [1, 1]);
-    },
-  );
-
-  await t.step("a nested mutation that nobody awaits still ends within its call", async () => {
-    await writer.mutate("counters:forgetful", { name: "forgotten" });
-    assert.equal(await valueOf("forgotten"), 1);
-  });
-
-  await t.step("a ctx does not outlive its call", async () => {
-    await writer.mutate("counters:keep");
-    assert.match(errorOf(await writer.mutate("counters:useKept")).message, /"counters:keep" has ended/);
-    assert.equal(await valueOf("late"), null);
-    await writer.batch([
-      mutation("leaveBehind"),
-      mutation("add", { name: "x" }),
-      mutation("read", { name: "x" }),
-    ]);
-    assert.equal(await valueOf("left"), null);
-  });
-
-  await t.step(
-    "nesting has a limit, internal functions can be called, bad arguments are the caller's bug",
-    async () => {
-      assert.match(errorOf(await writer.mutate("counters:recursive")).message, /nested more than 16 deep/);
-      assert.deepEqual((await writer.mutate("counters:callsInternal")).value, { a: 1 });
-      const error = errorOf(await writer.mutate("counters:badNested"));
-      assert.deepEqual([error.kind, error.message], [
-        "internal",
-        "counters:secret: args.a: Invalid input: expected number, received string",
-      ]);
-      assert.match(errorOf(await writer.mutate("counters:queryWrites")).message, /A query cannot write/);
-    },
-  );
-
   await t.step("a nested handler that never resolves fails the call and leaves nothing behind", async () => {
-    assert.match(errorOf(await writer.mutate("counters:stuckInside")).message, /never happens/);
-    assert.equal(await valueOf("stuck"), null);
-  });
-
-  await t.step("the next writer reports the newest group, and still has the records", async () => {
-    const last = (await writer.batch([mutation("add", { name: "z" }, 99)])).answers[0];
-    writer.child.kill("SIGKILL");
-    await writer.close();
-    await using next = await workspace.start("writer");
-    assert.equal(next.booted?.type, "Ready");
-    const text = next.booted?.type === "Ready" ? next.booted.lastGroup : null;
-    const { message, segments } = parseFrameText<Group>(text ?? "");
-    assert.equal(message.from, 0);
-    assert.deepEqual([message.ts, segments], [last?.ts, ["1"]]);
-    const again = (await next.batch([mutation("add", { name: "z" }, 99)])).answers[0];
-    assert.deepEqual([again?.replayed, again?.ts, again?.value], [true, last?.ts, 1]);
-  });
-});
-
-Deno.test("a reader answers a wave from one snapshot", async (t) => {
-  await using workspace = new Workspace(app);
-  await using writer = await workspace.start("writer");
-  await using reader = await workspace.start("reader");
-  await writer.mutate("counters:add", { name: "a" });
-
-  await t.step("commits after pinning are not visible", async () => {
-    await reader.send({ type: "RunQueryBatch", wave: 1, queries: [call("counters:value", { name: "a" })] });
-    const pinned = (await reader.next()).message;
-    assert.deepEqual(pinned, { type: "Pinned", wave: 1, ts: 1 });
-    await writer.mutate("counters:add", { name: "a" });
-    const { message, segments } = await reader.next();
-    assert.equal(message.type === "QueryBatchAnswers" && message.last, true);
-    assert.deepEqual(segments, ["1"]);
-    assert.equal((await reader.query("counters:value", { name: "a" })).value, 2);
-  });
-
-  await t.step("reads are reported as intervals, failed queries too", async () => {
-    const found = await reader.query("counters:value", { name: "a" });
-    const [space, intervals] = Object.entries(found.details.readSet)[0] ?? [];
-    assert.match(space ?? "", /^i\d+$/);
-    assert.equal(intervals?.length, 1);
-    const empty = await reader.query("counters:value", { name: "nobody" });
-    assert.notDeepEqual(empty.details.readSet, found.details.readSet);
-  });
-
-  await t.step("a ready answer does not wait behind a run that was slow the last time", async () => {
-    const quick = call("counters:value", { name: "a" });
-    const slow = call("counters:slow");
-    await reader.wave([quick, slow]);
-    await reader.send({ type: "RunQueryBatch", wave: 99, queries: [quick, slow] });
-    const froms: number[] = [];
-    for (let last = false; !last;) {
-      const { message } = await reader.next();
-      if (message.type !== "QueryBatchAnswers") continue;
-      froms.push(message.from);
-      last = message.last;
-    }
-    assert.deepEqual(froms, [0, 1]);
-  });
-
-  await t.step("an empty wave is pinned and ends", async () => {
-    assert.deepEqual(await reader.wave([]), { ts: 2, answers: [] });
-  });
-});

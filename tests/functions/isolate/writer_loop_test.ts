@@ -60,7 +60,10 @@ function failing(
       const value: unknown = Reflect.get(target, key, target);
       if (key === method && times-- > 0) {
         return () => {
-          throw new Error("database or disk is full");
+          throw Object.assign(new Error("database or disk is full"), {
+            code: "ERR_SQLITE_ERROR",
+            errcode: 13,
+          });
         };
       }
       return typeof value === "function" ? value.bind(target) : value;

@@ -1,10 +1,8 @@
-/** Access to admin functions over HTTP and sockets, and the errors other callers get. */
+/** Access to admin functions over sockets, and the errors other callers get; `callers_test.ts` has HTTP. */
 import assert from "node:assert/strict";
 import type { TestSocket } from "../../auth/server/test_server.ts";
 import { type Registry, watchFeatures } from "./support/registry.ts";
 import { type Kind, startWorld, type World } from "./support/world.ts";
-
-const kinds: readonly Kind[] = ["query", "mutation", "action"];
 
 async function adminPaths(world: World, registry: Registry): Promise<{ path: string; kind: Kind }[]> {
   const listed = await world.ok("query", "_admin/functions:list");
@@ -28,25 +26,6 @@ Deno.test("admin functions", async (t) => {
   };
 
   for (const [name, bearer] of Object.entries(strangers)) {
-    await t.step(
-      `[SY1] over HTTP no function is disclosed without an administrator's session: ${name}`,
-      async () => {
-        assert.ok(paths.length > 40, `${paths.length} functions`);
-        for (const { path } of paths) {
-          for (const kind of kinds) {
-            // Invalid arguments, which must not be disclosed either.
-            const { status, message, code } = await call(kind, path, { wrong: true }, bearer);
-            assert.deepEqual([status, message, code], [404, `There is no function "${path}"`, null], kind);
-          }
-        }
-        const unknown = await call("query", "_admin/users:none", {}, bearer);
-        assert.deepEqual([unknown.status, unknown.message], [
-          404,
-          'There is no function "_admin/users:none"',
-        ]);
-      },
-    );
-
     await t.step(`[SY1] over a socket the error is the same: ${name}`, async () => {
       await using socket = await server.socket(bearer ?? undefined);
       const failure = (message: string) => ({ errorMessage: message, errorData: null, logLines: [] });

@@ -1,65 +1,60 @@
 /** Requests and objects of a busy server at its target, which decide the documented costs of a day. */
 import assert from "node:assert/strict";
+import type { ObjectBody, ObjectInfo, ObjectStore } from "../../../mod/kit/locations/object_store.ts";
 import { newHead } from "../../../mod/engine/journal/history_head.ts";
 import { parseName } from "../../../mod/ops/replication/names.ts";
 import { Shipper } from "../../../mod/ops/replication/shipper.ts";
-import type { ReplicaTarget, TargetObject } from "../../../mod/ops/replication/target/replica_target.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { MemoryJournal } from "./memory_journal.ts";
 
 /** A place in memory that counts what is asked of it. */
-class CountingTarget implements ReplicaTarget {
+class CountingTarget implements Omit<ObjectStore, "create" | "deleteFolder" | "check"> {
+  readonly kind = "folder";
   readonly location = "memory";
   readonly objects = new Map<string, Uint8Array<ArrayBuffer>>();
   /** Segments that were there at once, by level. */
   readonly most = [0, 0, 0];
   readonly #levels = [0, 0, 0];
-  readonly counts = { list: 0, read: 0, write: 0, remove: 0, removeLeftovers: 0 };
+  readonly counts = { list: 0, read: 0, write: 0, remove: 0, removeUnfinished: 0 };
 
-  async *list(begin: string): AsyncGenerator<TargetObject> {
+  async *list(begin: string): AsyncGenerator<ObjectInfo> {
     this.counts.list++;
     await Promise.resolve();
-    for (const [name, { length }] of this.objects) if (name.startsWith(begin)) yield { name, size: length };
+    for (const [name, { length: size }] of this.objects) {
+      if (name.startsWith(begin)) yield { name, size, writtenAt: 0 };
+    }
   }
 
-  read(name: string): Promise<Uint8Array<ArrayBuffer> | null> {
+  head(name: string): Promise<never> {
+    throw new Error(`Nobody restores "${name}" here`);
+  }
+
+  get(name: string): Promise<ObjectBody | null> {
     this.counts.read++;
-    return Promise.resolve(this.objects.get(name) ?? null);
+    const bytes = this.objects.get(name);
+    return Promise.resolve(bytes === undefined ? null : ReadableStream.from([bytes]));
   }
 
-  stream(name: string): Promise<AsyncIterable<Uint8Array<ArrayBuffer>>> {
-    throw new Error(`Nobody restores "${name}" here`);
-  }
-
-  download(name: string): Promise<boolean> {
-    throw new Error(`Nobody restores "${name}" here`);
-  }
-
-  put(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<void> {
+  put(name: string, bytes: Uint8Array<ArrayBuffer>, { ifAbsent = false } = {}): Promise<boolean> {
+    if (ifAbsent && this.objects.has(name)) return Promise.resolve(false);
     this.counts.write++;
     if (!this.objects.has(name)) this.#count(name, 1);
     this.objects.set(name, bytes);
-    return Promise.resolve();
+    return Promise.resolve(true);
   }
 
-  async upload(name: string, path: string): Promise<void> {
+  async putFile(name: string, path: string): Promise<void> {
     await this.put(name, await Deno.readFile(path));
   }
 
-  async create(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<boolean> {
-    if (this.objects.has(name)) return false;
-    await this.put(name, bytes);
-    return true;
-  }
-
-  remove(name: string): Promise<void> {
+  delete(name: string): Promise<void> {
     this.counts.remove++;
     if (this.objects.delete(name)) this.#count(name, -1);
     return Promise.resolve();
   }
 
-  removeLeftovers(): Promise<void> {
-    this.counts.removeLeftovers++;
+  removeUnfinished(): Promise<void> {
+    this.counts.removeUnfinished++;
     return Promise.resolve();
   }
 
@@ -85,7 +80,7 @@ Deno.test("[RP2] a commit in each second of an hour costs one put, one list and 
   let now = 1_700_000_000_000;
   let snapshots: Promise<void> = Promise.resolve();
   await using shipper = new Shipper({
-    target,
+    target: target as unknown as ObjectStore,
     journal,
     claim: { instance: "one", host: "here", since: new Date(now).toISOString() },
     snapshotEveryMs: 86_400_000,

@@ -1,10 +1,8 @@
 /** A target in a folder whose user is killed at one of its operations: before it, amid a write, or before the answer. */
 import { basename, dirname, join } from "node:path";
-import type { ReplicaTarget } from "../../../mod/ops/replication/mod.ts";
+import type { ObjectStore } from "../../../mod/kit/locations/object_store.ts";
 import { parseName } from "../../../mod/ops/replication/names.ts";
-
-/** Operations of a target, without "place" and closing. */
-type Operation = Exclude<Extract<keyof ReplicaTarget, string>, "place">;
+import { type Operation, wrappedTarget } from "./faulty_target.ts";
 
 export type Moment = "before" | "amid" | "after";
 
@@ -49,33 +47,14 @@ function objectOf(name: string): string {
 }
 
 /** `user`: returns the current user of the target. */
-export function dyingTarget(target: ReplicaTarget, user: () => Mortal): ReplicaTarget {
-  const doing = async <Value>(
-    { operation, name }: { readonly operation: Operation; readonly name: string },
-    run: () => Promise<Value>,
-  ): Promise<Value> => {
+export function dyingTarget(target: ObjectStore, user: () => Mortal): ObjectStore {
+  return wrappedTarget(target, async (operation, name, run) => {
     const moment = user().begin(operation, name);
     if (moment === null) return await run();
     if (moment === "after") await run();
     if (moment === "amid") await leaveHalf(target.location, name);
     throw new Killed(`Killed ${moment} "${operation}"`);
-  };
-  return {
-    location: target.location,
-    async *list(begin) {
-      yield* await doing({ operation: "list", name: begin }, () => Array.fromAsync(target.list(begin)));
-    },
-    read: (name) => doing({ operation: "read", name }, () => target.read(name)),
-    stream: (name) => doing({ operation: "stream", name }, () => target.stream(name)),
-    download: (name, path) => doing({ operation: "download", name }, () => target.download(name, path)),
-    put: (name, bytes) => doing({ operation: "put", name }, () => target.put(name, bytes)),
-    upload: (name, path) => doing({ operation: "upload", name }, () => target.upload(name, path)),
-    create: (name, bytes) => doing({ operation: "create", name }, () => target.create(name, bytes)),
-    remove: (name) => doing({ operation: "remove", name }, () => target.remove(name)),
-    removeLeftovers: (at) =>
-      doing({ operation: "removeLeftovers", name: "" }, () => target.removeLeftovers(at)),
-    [Symbol.asyncDispose]: () => target[Symbol.asyncDispose](),
-  };
+  });
 }
 
 /** Leaves the partial file of an interrupted write. */

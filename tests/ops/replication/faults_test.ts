@@ -2,28 +2,23 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { LocationError } from "../../../mod/kit/locations/object_store.ts";
 import { checkDatabase, openExport, openJournalReader } from "../../../mod/engine/mod.ts";
 import { applyStagedRestore } from "../../../mod/ops/backups/restore/mod.ts";
-import {
-  listGenerations,
-  planRestore,
-  ReplicaError,
-  stagePoint,
-  verifyReplica,
-} from "../../../mod/ops/replication/mod.ts";
+import { listGenerations, planRestore, stagePoint, verifyReplica } from "../../../mod/ops/replication/mod.ts";
 import { Heartbeat } from "../../../mod/ops/replication/heartbeat.ts";
 import { until } from "../../support/waiting.ts";
-import { type Faults, faultyTarget } from "./faulty_target.ts";
+import { type Faults, faultyTarget, wrappedTarget } from "./faulty_target.ts";
 import { documentsIn, Rig, sorted } from "./rig.ts";
 
-const WRITES: ReadonlySet<unknown> = new Set(["put", "upload", "create", "remove"]);
+const WRITES: ReadonlySet<unknown> = new Set(["put", "putFile", "delete"]);
 
 /** Kinds of trouble; each is there for some steps, one after the other. */
 const kinds: readonly ((turn: () => number) => Faults)[] = [
   // Some of all requests end with an error of the service.
   (turn) => ({
     before() {
-      if (turn() % 3 === 0) throw new ReplicaError("away", "it answered 500");
+      if (turn() % 3 === 0) throw new LocationError("away", "it answered 500");
     },
   }),
   // Every request takes a while.
@@ -31,13 +26,15 @@ const kinds: readonly ((turn: () => number) => Faults)[] = [
   // It may be read only.
   () => ({
     before(operation) {
-      if (WRITES.has(operation)) throw new ReplicaError("refused", "it may only be read");
+      if (WRITES.has(operation)) throw new LocationError("refused", "it may only be read");
     },
   }),
   // Its disk is full: what is small still fits.
   () => ({
-    before(operation) {
-      if (operation === "put" || operation === "upload") throw new ReplicaError("away", "its disk is full");
+    before(operation, name) {
+      if (operation === "putFile" || name.includes("/segments/") && operation === "put") {
+        throw new LocationError("away", "its disk is full");
+      }
     },
   }),
   // A request is done, and its answer is lost.
@@ -57,15 +54,14 @@ for (const seed of [1, 2, 3]) {
       merges: [{ spanMs: 1e12, pieces: 5, bytes: 1e9 }],
       snapshotEveryMs: 20_000,
       through: (target) => {
-        const faulty = faultyTarget(target, faults);
         // Of every other put the answer is lost: it is there, and is put again.
-        const put = async (name: string, bytes: Uint8Array<ArrayBuffer>) => {
-          await faulty.put(name, bytes);
-          if (faults.before === undefined && turn() % 2 === 0) {
-            throw new ReplicaError("away", "no answer came");
+        return wrappedTarget(faultyTarget(target, faults), async (operation, _name, run) => {
+          const result = await run();
+          if (operation === "put" && faults.before === undefined && turn() % 2 === 0) {
+            throw new LocationError("away", "no answer came");
           }
-        };
-        return { ...faulty, put };
+          return result;
+        });
       },
     });
     let failures = 0;
@@ -79,7 +75,7 @@ for (const seed of [1, 2, 3]) {
       if (step % 23 === 11) rig.changeSchema();
       if (step % 17 === 5) await rig.restart();
       await rig.ship().catch((error) => {
-        assert.ok(error instanceof ReplicaError, String(error));
+        assert.ok(error instanceof LocationError, String(error));
         failures++;
       });
     }
@@ -118,7 +114,7 @@ Deno.test("[RP16] an intact replica is verified; for one that lost an object the
 
   const segments = (await Array.fromAsync(target.list("generations/")))
     .map(({ name }) => name).filter((name) => name.includes("/segments/")).sort();
-  await target.remove(segments.at(-3) ?? "");
+  await target.delete(segments.at(-3) ?? "");
   const { faults } = await verifyReplica(target, { folder: await Deno.makeTempDir({ dir: rig.folder }) });
   const newest = reached.at(-4) ?? 0;
   assert.match(faults.join("\n"), new RegExp(`ts ${newest} is the newest point that can be reached`));
@@ -154,7 +150,7 @@ for (
     const first = rig.models.length;
     const begun = rig.now;
     faults.before = () => {
-      throw new ReplicaError("away", "the cable is out");
+      throw new LocationError("away", "the cable is out");
     };
     let tries = 0;
     for (; rig.now - begun < forMs; tries++) {
@@ -211,7 +207,7 @@ Deno.test("[RP16] [PT2] segments merged while they are read are found in the mer
         return objects.filter(({ name }) => !name.includes("/segments/") || known.has(name));
       },
       async before(operation, name) {
-        if (operation !== "read" || !name.includes("/segments/") || ++reads !== 6) return;
+        if (operation !== "get" || !name.includes("/segments/") || ++reads !== 6) return;
         rule.pieces = 5;
         rig.group();
         await rig.ship();
@@ -259,9 +255,9 @@ Deno.test("[RP5] [RP16] objects that expire during a verification are not damage
   const report = await verified(faultyTarget(target, {
     async before(operation, name) {
       // As the server does: with the oldest snapshot goes what only that one needs.
-      if (operation !== "download" || name !== oldest.file.name) return;
-      await target.remove(name);
-      for (const { toTs, file } of segments) if (toTs <= second.ts) await target.remove(file.name);
+      if (operation !== "head" || name !== oldest.file.name) return;
+      await target.delete(name);
+      for (const { toTs, file } of segments) if (toTs <= second.ts) await target.delete(file.name);
     },
   }));
   assert.deepEqual(report.faults, []);
@@ -271,7 +267,7 @@ Deno.test("[RP5] [RP16] objects that expire during a verification are not damage
   const lost = newer[0] ?? assert.fail();
   const { faults } = await verified(faultyTarget(target, {
     async before(operation, name) {
-      if (operation === "download" && name === second.file.name) await target.remove(lost.file.name);
+      if (operation === "head" && name === second.file.name) await target.delete(lost.file.name);
     },
   }));
   assert.match(faults.join("\n"), new RegExp(`The snapshot of ts ${lost.ts} .* is missing`));
@@ -326,7 +322,7 @@ Deno.test("[RP8] on a disk filled by the journal commits continue: it is dropped
   const { generation } = rig.shipper.status;
   const reached = rig.models.length - 1;
   faults.before = () => {
-    throw new ReplicaError("away", "the cable is out");
+    throw new LocationError("away", "the cable is out");
   };
   // As in the loop of the writer: a group without disk space runs once more when space was freed.
   const group = (text: string) => {
@@ -366,7 +362,10 @@ Deno.test("[RP8] on a disk filled by the journal commits continue: it is dropped
   await assert.rejects(rig.ship(), /cable/);
   // Hardly anything waits now: it is not what fills the disk, and stays.
   const last = rig.db.history?.generation;
-  const full = new Error("database or disk is full");
+  const full = Object.assign(new Error("database or disk is full"), {
+    code: "ERR_SQLITE_ERROR",
+    errcode: 13,
+  });
   assert.equal(rig.db.freeDiskSpace(full, { again: true }), false);
   assert.equal(rig.db.history?.generation, last);
   assert.equal(rig.shipper.status.counts.overflows, 1, "it is reported while the target is unreachable");

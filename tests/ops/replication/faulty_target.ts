@@ -1,33 +1,53 @@
-/** A wrapper of a real target with temporary faults. */
-import type { ReplicaTarget } from "../../../mod/ops/replication/mod.ts";
-import type { TargetObject } from "../../../mod/ops/replication/target/replica_target.ts";
+/** Wrappers of a real target: with faults, or with a user who is killed. */
+import type { ObjectStore } from "../../../mod/kit/locations/object_store.ts";
+import type { TargetObject } from "../../../mod/ops/replication/replica_target.ts";
+
+export type Operation = "list" | "head" | "get" | "put" | "putFile" | "delete" | "removeUnfinished";
+
+const OPERATIONS: ReadonlySet<unknown> = new Set<Operation>([
+  "list",
+  "head",
+  "get",
+  "put",
+  "putFile",
+  "delete",
+  "removeUnfinished",
+]);
+
+/** Runs each operation of a target through `around`. */
+export function wrappedTarget(
+  target: ObjectStore,
+  around: <Value>(operation: Operation, name: string, run: () => Promise<Value>) => Promise<Value>,
+): ObjectStore {
+  return new Proxy(target, {
+    get(object, key) {
+      const member: unknown = Reflect.get(object, key);
+      if (typeof member !== "function") return member;
+      if (!OPERATIONS.has(key)) return member.bind(object);
+      if (key === "list") {
+        return async function* (prefix: string) {
+          yield* await around("list", prefix, () => Array.fromAsync(object.list(prefix)));
+        };
+      }
+      return (name: string, ...more: unknown[]) =>
+        around(key as Operation, name, () => member.call(object, name, ...more));
+    },
+  });
+}
 
 export interface Faults {
   /** Called before each operation; what it throws is what the operation fails with. */
-  before?: (operation: keyof ReplicaTarget, name: string) => void | Promise<void>;
+  before?: (operation: Operation, name: string) => void | Promise<void>;
   /** Returns the objects that a listing contains. */
   listed?: (objects: readonly TargetObject[]) => readonly TargetObject[];
 }
 
-/** Closes the target with itself. */
-export function faultyTarget(target: ReplicaTarget, faults: Faults): ReplicaTarget {
-  const before = async (operation: keyof ReplicaTarget, name: string) =>
+/** A target with temporary faults. */
+export function faultyTarget(target: ObjectStore, faults: Faults): ObjectStore {
+  return wrappedTarget(target, async (operation, name, run) => {
     await faults.before?.(operation, name);
-  return {
-    location: target.location,
-    async *list(begin) {
-      await before("list", begin);
-      const objects = await Array.fromAsync(target.list(begin));
-      yield* faults.listed?.(objects) ?? objects;
-    },
-    read: async (name) => (await before("read", name), await target.read(name)),
-    stream: async (name) => (await before("stream", name), await target.stream(name)),
-    download: async (name, path) => (await before("download", name), await target.download(name, path)),
-    put: async (name, bytes) => (await before("put", name), await target.put(name, bytes)),
-    upload: async (name, path) => (await before("upload", name), await target.upload(name, path)),
-    create: async (name, bytes) => (await before("create", name), await target.create(name, bytes)),
-    remove: async (name) => (await before("remove", name), await target.remove(name)),
-    removeLeftovers: async (at) => (await before("removeLeftovers", ""), await target.removeLeftovers(at)),
-    [Symbol.asyncDispose]: () => target[Symbol.asyncDispose](),
-  };
+    const result = await run();
+    if (operation !== "list" || faults.listed === undefined) return result;
+    return faults.listed(result as readonly TargetObject[]) as typeof result;
+  });
 }

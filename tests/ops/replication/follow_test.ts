@@ -7,7 +7,8 @@ import type { CommitLog, LogBatch, LogPosition } from "../../../mod/ops/replicat
 import { Follower, LogGapError } from "../../../mod/ops/replication/mod.ts";
 import { SegmentLog } from "../../../mod/ops/replication/follow/segment_log.ts";
 import { openWriterDatabase, readFollowerState } from "../../../mod/engine/mod.ts";
-import { openTarget, type ReplicaTarget } from "../../../mod/ops/replication/mod.ts";
+import type { ObjectStore } from "../../../mod/kit/locations/object_store.ts";
+import { openTarget } from "../../../mod/ops/replication/mod.ts";
 import { StartError } from "../../../mod/config/start_error.ts";
 import { prepareFollower } from "../../../mod/server/features/following.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
@@ -24,7 +25,7 @@ interface Copy {
   readonly model: ReturnType<typeof documentsIn>;
 }
 
-async function copyOf(rig: Rig, through = (target: ReplicaTarget) => target): Promise<Copy> {
+async function copyOf(rig: Rig, through = (target: ObjectStore) => target): Promise<Copy> {
   const dataDir = await Deno.makeTempDir({ dir: rig.folder, prefix: "follower-" });
   return {
     dataDir,

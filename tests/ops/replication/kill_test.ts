@@ -5,8 +5,7 @@
  * How long ago what the target lacks was acknowledged is a matter of the machine: the interval, and what packing and writing
  * take. What does not depend on it is asserted: each shipment takes all that was acknowledged before it began, so what the
  * target lacks came after the last shipment but one was there. (That one begins no later than the interval says, and that it
- * waits for nothing else, is in `shipping_test.ts`.) A long run kills more often and prints how
- * much time that was, beside a control that measures the share of the machine.
+ * waits for nothing else, is in `shipping_test.ts`.) A long run kills more often.
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -15,7 +14,7 @@ import {
   listGenerations,
   openTarget,
   planRestore,
-  type ReplicaTarget,
+  type ReplicaReader,
   type RestorePlan,
   stagePoint,
 } from "../../../mod/ops/replication/mod.ts";
@@ -24,18 +23,15 @@ import { applyStagedRestore } from "../../../mod/ops/backups/restore/mod.ts";
 import { killNow, processTree } from "../../support/processes/process_tree.ts";
 import { ServerProcess } from "../../support/processes/server_process.ts";
 import { random, seed } from "../../durability/support/rounds.ts";
-import { isLongRun, repeats } from "../../support/long_runs.ts";
+import { repeats } from "../../support/long_runs.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { pause, until } from "../../support/waiting.ts";
 import { documentsIn, type Model, sorted } from "./rig.ts";
-import { MachineControl, type Turn } from "./machine_control.ts";
 
 const ROUNDS = repeats(2, 200);
 /** Kills of one database; then a new one is used, which keeps restores short. */
 const ROUNDS_TOGETHER = 10;
 const WRITERS = 8;
-/** `--replicate-every` as it is when nobody says. */
-const INTERVAL_MS = 1_000;
 
 interface Append {
   readonly writer: number;
@@ -78,7 +74,7 @@ async function restored(folder: TempFolder, replica: string): Promise<Restored |
 
 /** A time before the last shipment began, which had all commits until it began: when the one before it was written. */
 async function shipmentBegan(
-  target: ReplicaTarget,
+  target: ReplicaReader,
   { plan: { segments }, replica }: { readonly plan: RestorePlan; readonly replica: string },
 ): Promise<number> {
   const [before, last] = segments.slice(-2);
@@ -127,18 +123,6 @@ class Log {
   }
 }
 
-/** Commits of a killed server that the target lacked. */
-interface Kill {
-  /** Acknowledged commits, and how long before the kill the answer to the first of them came. */
-  readonly missing: number;
-  readonly missingMs: number;
-  /** Commits that the server reported as unshipped, and the age of the oldest by the server's clock. */
-  readonly unshipped: number;
-  readonly unshippedMs: number;
-  /** The longest turn of the control between that commit and the kill. */
-  readonly controlMs: number;
-}
-
 /** Files after a kill, copied while nothing writes to them. */
 interface Remains {
   readonly where: string;
@@ -147,20 +131,18 @@ interface Remains {
   readonly acknowledged: readonly Acknowledged[];
   readonly database: string;
   readonly replica: string;
-  readonly turns: readonly Turn[];
 }
 
 const flagsOf = (folder: TempFolder) => ["--replicate-to", folder.at("replica")];
 
 async function killedUnderLoad(
   folder: TempFolder,
-  { round, sequences, acknowledged, started, control }: {
+  { round, sequences, acknowledged, started }: {
     readonly round: number;
     readonly sequences: number[];
     readonly acknowledged: Acknowledged[];
     /** Called when the server is there, before it has anything to do. */
     readonly started: () => Promise<void>;
-    readonly control: MachineControl;
   },
 ): Promise<Remains> {
   const dataDir = folder.at("data");
@@ -195,7 +177,6 @@ async function killedUnderLoad(
   ended = true;
   await Promise.all(writers);
   await server.kill();
-  const turns = await control.turnsUntil(at);
   const copy = folder.at(`killed-${round}`);
   await Deno.mkdir(copy);
   await new Deno.Command("cp", {
@@ -203,17 +184,17 @@ async function killedUnderLoad(
   }).output();
   return {
     where: `kill ${round} (seed ${seed})`,
-    ...{ at, turns, acknowledged: [...acknowledged] },
+    ...{ at, acknowledged: [...acknowledged] },
     database: join(copy, "data.db"),
     replica: join(copy, "replica"),
   };
 }
 
-/** Nothing acknowledged is missing here, and what is at the target is a state of before; `null`: there is no snapshot yet. */
+/** Nothing acknowledged is missing here, and what is at the target is a state of before, once there is a snapshot. */
 async function checked(
   folder: TempFolder,
-  { where, at, acknowledged, database, replica, turns }: Remains,
-): Promise<Kill | null> {
+  { where, at, acknowledged, database, replica }: Remains,
+): Promise<void> {
   const local = new Log(documentsIn(database));
   local.assertWhole(`${where}, here`);
   const places = new Map(local.entries.map((entry, place) => [nameOf(entry), place]));
@@ -225,7 +206,7 @@ async function checked(
     );
   }
   const state = await restored(folder, replica);
-  if (state === null) return null;
+  if (state === null) return;
   const there = new Log(state.model);
   there.assertWhole(`${where}, at the target`);
   assert.deepEqual(there.texts, local.texts.slice(0, there.total), `${where}: the state of one moment`);
@@ -235,39 +216,25 @@ async function checked(
     [],
     `${where}: what was there when the last shipment began`,
   );
-  const firstAt = missing.reduce((first, one) => Math.min(first, one.at), at);
-  const oldestAt = Math.min(at, local.entries[there.total]?.at ?? at);
-  const during = turns.filter((turn) => turn.dueAt + turn.ms >= oldestAt && turn.dueAt <= at);
-  return {
-    missing: missing.length,
-    missingMs: at - firstAt,
-    unshipped: local.total - there.total,
-    unshippedMs: at - oldestAt,
-    controlMs: during.reduce((longest, { ms }) => Math.max(longest, ms), 0),
-  };
 }
 
 /** Kills a server of one data folder some times, restarts it after each kill, and stops it in order. */
-async function killedAgainAndAgain(
-  rounds: number,
-  { first, control }: { readonly first: number; readonly control: MachineControl },
-): Promise<Kill[]> {
+async function killedAgainAndAgain(rounds: number, first: number): Promise<void> {
   await using folder = new TempFolder();
   const sequences = new Array<number>(WRITERS).fill(0);
   const acknowledged: Acknowledged[] = [];
-  const kills: Kill[] = [];
   // One is looked at while the next server starts.
   let remains: Remains | null = null;
   const look = async () => {
-    const kill = remains === null ? null : await checked(folder, remains);
-    if (remains !== null) await Deno.remove(join(remains.database, ".."), { recursive: true });
-    if (kill !== null) kills.push(kill);
+    if (remains === null) return;
+    await checked(folder, remains);
+    await Deno.remove(join(remains.database, ".."), { recursive: true });
   };
   for (let round = first; round < first + rounds; round++) {
     const looking = look();
     looking.catch(() => {});
     const started = () => looking;
-    remains = await killedUnderLoad(folder, { round, sequences, acknowledged, started, control });
+    remains = await killedUnderLoad(folder, { round, sequences, acknowledged, started });
   }
   await look();
   const replica = folder.at("replica");
@@ -281,47 +248,6 @@ async function killedAgainAndAgain(
   await server.stop();
   const last = await restored(folder, replica);
   assert.deepEqual(sorted(last?.model), sorted(documentsIn(folder.at("data", "data.db"))));
-  return kills;
-}
-
-function report(text: string): void {
-  Deno.stderr.writeSync(new TextEncoder().encode(`${text}\n`));
-}
-
-/** Times as median, p99 and most. */
-function spread(times: readonly number[]): string {
-  const sorted = [...times].sort((a, b) => a - b);
-  const at = (share: number) => Math.round(sorted[Math.floor(share * (sorted.length - 1))] ?? 0);
-  return `${at(0.5)} ms (median), ${at(0.99)} ms (p99), ${at(1)} ms (most)`;
-}
-
-function tellAll(kills: readonly Kill[]): void {
-  const late = kills.filter(({ unshippedMs }) => unshippedMs > INTERVAL_MS);
-  const own = late.filter(({ unshippedMs, controlMs }) => unshippedMs > INTERVAL_MS + controlMs);
-  const worst = late.toSorted((a, b) => b.unshippedMs - a.unshippedMs).slice(0, 5).map((kill) =>
-    `${Math.round(kill.unshippedMs)} ms (control ${Math.round(kill.controlMs)})`
-  );
-  report(
-    `${kills.length} kills: the target lacked acknowledged commits of the last ${
-      spread(kills.map(({ missingMs }) => missingMs))
-    }, ${Math.max(0, ...kills.map(({ missing }) => missing))} at most; ` +
-      `by the server's clock what was not shipped was as old as ${
-        spread(kills.map(({ unshippedMs }) => unshippedMs))
-      }; ` +
-      `a control wrote a file of its own in ${spread(kills.map(({ controlMs }) => controlMs))} meanwhile; ` +
-      `${late.length} beyond ${INTERVAL_MS} ms, ${own.length} of them by more than the control took; ` +
-      `the worst: ${worst.join(", ")}`,
-  );
 }
 
 Deno.test("[RP6] killed at random moments under load, shipped segments are intact, and all are complete after the restart", async () => {
-  await using controls = new AsyncDisposableStack();
-  const control = controls.use(await MachineControl.start());
-  const kills: Kill[] = [];
-  for (let done = 0; done < ROUNDS; done += ROUNDS_TOGETHER) {
-    kills.push(
-      ...await killedAgainAndAgain(Math.min(ROUNDS_TOGETHER, ROUNDS - done), { first: done, control }),
-    );
-    if (isLongRun) tellAll(kills);
-  }
-});

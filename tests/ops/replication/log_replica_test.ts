@@ -1,6 +1,11 @@
 /** A log that grows and is trimmed while a point in time is restored from it. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import {
+  LocationError,
+  type ObjectBody,
+  type ObjectReader,
+} from "../../../mod/kit/locations/object_store.ts";
 import { chainedSum, firstSum, type JournalRow } from "../../../mod/engine/mod.ts";
 import { applyStagedRestore } from "../../../mod/ops/backups/restore/mod.ts";
 import {
@@ -9,8 +14,6 @@ import {
   LogReplica,
   type LogSource,
   planRestore,
-  ReplicaError,
-  type ReplicaTarget,
   stagePoint,
 } from "../../../mod/ops/replication/mod.ts";
 import { rowsOf } from "../../../mod/ops/replication/segment_rows.ts";
@@ -29,7 +32,7 @@ class MemoryLog implements LogSource {
   rows: JournalRow[] = [];
   kept: (LoggedSnapshot & { readonly name: string })[] = [];
   /** Where the archives of the snapshots are. */
-  archives: ReplicaTarget | null = null;
+  archives: ObjectReader | null = null;
   reads = 0;
   rowsGiven = 0;
   onRead: () => void = () => {};
@@ -55,12 +58,11 @@ class MemoryLog implements LogSource {
     return Promise.resolve(rows);
   }
 
-  async download(seq: number, path: string): Promise<boolean> {
+  async open(seq: number): Promise<ObjectBody | null> {
     this.onDownload("before");
     const name = this.kept.find((snapshot) => snapshot.seq === seq)?.name;
-    const found = name !== undefined && await this.archives?.download(name, path) === true;
-    this.onDownload("behind");
-    return found;
+    const body = name === undefined ? null : await this.archives?.get(name) ?? null;
+    return body?.pipeThrough(new TransformStream({ flush: () => this.onDownload("behind") })) ?? null;
   }
 
   /** As a leader does that has made another snapshot. */
@@ -109,7 +111,7 @@ Deno.test("[PG24] the trimming of a log during a restore is reported as such, no
   await using replica = new LogReplica(log);
   const generations = await listGenerations(replica);
   const trimmed = (what: string) => (error: unknown) => {
-    assert.ok(error instanceof ReplicaError, String(error));
+    assert.ok(error instanceof LocationError, String(error));
     assert.equal(error.fault, "asked");
     assert.ok(
       error.message.startsWith(`${what}: while "a log" was read, its servers made another`),
@@ -176,7 +178,7 @@ Deno.test("[PG24] rows removed while the snapshot is fetched were fetched before
   const late = join(folder.path, "late");
   await Deno.mkdir(late);
   await assert.rejects(stage(late), (error) => {
-    assert.ok(error instanceof ReplicaError, String(error));
+    assert.ok(error instanceof LocationError, String(error));
     assert.ok(
       error.message.startsWith(`The snapshot of ts ${ts} no longer exists: while`),
       error.message,

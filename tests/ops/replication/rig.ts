@@ -13,12 +13,11 @@ import {
   listGenerations,
   openTarget,
   planRestore,
-  type ReplicaTarget,
   type RestorePoint,
   type StagedPoint,
   stagePoint,
 } from "../../../mod/ops/replication/mod.ts";
-import { type ObjectLocation } from "../../../mod/kit/locations/object_store.ts";
+import type { ObjectLocation, ObjectStore } from "../../../mod/kit/locations/object_store.ts";
 import { Shipper, type ShipperOptions } from "../../../mod/ops/replication/shipper.ts";
 import { anyTable, schemaOf } from "../../engine/support.ts";
 
@@ -45,7 +44,7 @@ export interface RigOptions extends Partial<Pick<ShipperOptions, "merges" | "kee
   /** Where it ships to; a folder of its own when absent. */
   readonly place?: ObjectLocation;
   /** Stands between the shipper and the target. */
-  readonly through?: (target: ReplicaTarget) => ReplicaTarget;
+  readonly through?: (target: ObjectStore) => ObjectStore;
 }
 
 export class Rig implements AsyncDisposable {
@@ -197,7 +196,7 @@ export class Rig implements AsyncDisposable {
     return this.#options.place ?? { kind: "folder", path: this.replica };
   }
 
-  async target(): Promise<ReplicaTarget> {
+  async target(): Promise<ObjectStore> {
     return await openTarget(this.#place, { make: false });
   }
 

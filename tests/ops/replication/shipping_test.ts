@@ -1,8 +1,9 @@
 /** A shipped history can be restored at every point, also after faults during shipping. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { LocationError } from "../../../mod/kit/locations/object_store.ts";
 import { openWriterDatabase } from "../../../mod/engine/mod.ts";
-import { listGenerations, planRestore, ReplicaError } from "../../../mod/ops/replication/mod.ts";
+import { listGenerations, planRestore } from "../../../mod/ops/replication/mod.ts";
 import { rowsOf } from "../../../mod/ops/replication/segment_rows.ts";
 import { packSegment, readSegment } from "../../../mod/ops/replication/segment.ts";
 import { ShippingDelay } from "../../../mod/ops/replication/shipping_delay.ts";
@@ -148,7 +149,7 @@ Deno.test("PT6 a missing point is refused with the available ranges, and so is a
   await rig.ship();
   const last = rig.models.length - 1;
   const asked = (message: RegExp) => (error: unknown) => {
-    assert.ok(error instanceof ReplicaError, String(error));
+    assert.ok(error instanceof LocationError, String(error));
     assert.match(error.message, message);
     return true;
   };
@@ -197,7 +198,7 @@ Deno.test("RP16 flipped, truncated or lost bytes are detected at any position, a
     } catch (error) {
       fault = error;
     }
-    assert.ok(fault instanceof ReplicaError, `place ${at} of ${name}: ${fault}`);
+    assert.ok(fault instanceof LocationError, `place ${at} of ${name}: ${fault}`);
     assert.deepEqual(rows, rowsBefore.slice(0, rows.length), "only true rows come");
     await Deno.writeFile(path, bytes);
   }
@@ -255,7 +256,6 @@ Deno.test("RP16 a misplaced segment, or one with repeated, missing or reordered 
       async () => {
         for await (const { sum } of rowsOf(target, [segment])) came.push(sum);
       },
-      ReplicaError,
       what,
     );
     assert.deepEqual(came, [...rows, next].slice(0, came.length).map(({ sum }) => sum), what);
@@ -269,11 +269,11 @@ Deno.test("RP16 a misplaced segment, or one with repeated, missing or reordered 
   assert.deepEqual(sorted((await rig.restore({})).model), sorted(rig.models.at(-1)));
 });
 
-async function assertRefused(rig: Rig): Promise<ReplicaError> {
+async function assertRefused(rig: Rig): Promise<LocationError> {
   try {
     await rig.restore({});
   } catch (error) {
-    if (error instanceof ReplicaError) return error;
+    if (error instanceof LocationError) return error;
     throw error;
   }
   return assert.fail("it was restored");
@@ -288,7 +288,7 @@ Deno.test("RP7 RP8 a target that is unavailable for long loses old commits of th
       new Proxy(target, {
         get(object, name) {
           if (away && name === "put") {
-            return () => Promise.reject(new ReplicaError("away", "the cable is out"));
+            return () => Promise.reject(new LocationError("away", "the cable is out"));
           }
           const value: unknown = Reflect.get(object, name);
           return typeof value === "function" ? value.bind(object) : value;
@@ -337,7 +337,7 @@ Deno.test("RP2 commits made during an upload wait for the next interval, however
               puts++;
               // Commits arrive all the time.
               if (busy && puts < 50) rig.group();
-              await object.put(...args);
+              return await object.put(...args);
             };
           }
           const value: unknown = Reflect.get(object, name);

@@ -2,16 +2,12 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { openWriterDatabase, readFollowerState } from "../../../mod/engine/mod.ts";
+import type { ObjectStore } from "../../../mod/kit/locations/object_store.ts";
 import { applyStagedRestore, stagedRestore } from "../../../mod/ops/backups/restore/mod.ts";
 import { replicationLimits } from "../../../mod/ops/limits.ts";
 import { updateFollower } from "../../../mod/ops/replication/follow/update_follower.ts";
-import {
-  listGenerations,
-  planRestore,
-  type ReplicaTarget,
-  stagePoint,
-  verifyReplica,
-} from "../../../mod/ops/replication/mod.ts";
+import { listGenerations, planRestore, stagePoint, verifyReplica } from "../../../mod/ops/replication/mod.ts";
+import { removeLeftovers } from "../../../mod/ops/replication/replica_target.ts";
 import { type Death, dyingTarget, Killed, type Moment, Mortal } from "./dying_target.ts";
 import { faultyTarget } from "./faulty_target.ts";
 import { documentsIn, Rig, type RigOptions, sorted } from "./rig.ts";
@@ -28,7 +24,7 @@ class Lives implements AsyncDisposable {
 
   static async of(options: RigOptions): Promise<Lives> {
     const user = { current: new Mortal(null) };
-    const through = (target: ReplicaTarget) => dyingTarget(target, () => user.current);
+    const through = (target: ObjectStore) => dyingTarget(target, () => user.current);
     return new Lives(await Rig.start({ ...options, through }), user);
   }
 
@@ -57,25 +53,25 @@ class Lives implements AsyncDisposable {
 
 /** Steps of a life, and how often each is gone through before it ends one. */
 const steps: readonly (readonly [step: string, times: readonly number[]])[] = [
-  ["read place", [1]],
+  ["get place", [1]],
   ["list claim", [1]],
-  ["create claim", [1]],
+  ["put claim", [1]],
   ["list generations", [1, 2]],
-  ["create generation", [1]],
+  ["put generation", [1]],
   ["put segment", [1, 2]],
-  ["read claim", [1, 2]],
+  ["get claim", [1, 2]],
   ["put merged segment", [1]],
-  ["remove segment", [1, 2]],
-  ["upload snapshot", [1]],
-  ["remove snapshot", [1]],
+  ["delete segment", [1, 2]],
+  ["putFile snapshot", [1]],
+  ["delete snapshot", [1]],
 ];
 /** Lives in which a step comes at the latest. */
 const LIVES = 12;
 
 /** Of what changes something also amid it, where it can be half done, and before its answer. */
 function momentsOf(step: string): readonly Moment[] {
-  if (step.startsWith("read ") || step.startsWith("list ")) return ["before"];
-  return step.startsWith("remove ") ? ["before", "after"] : ["before", "amid", "after"];
+  if (step.startsWith("get ") || step.startsWith("list ")) return ["before"];
+  return step.startsWith("delete ") ? ["before", "after"] : ["before", "amid", "after"];
 }
 
 /** At the `nth` time of a step. */
@@ -106,7 +102,7 @@ Deno.test("[RP1] [RP2] [RP5] [RP9] [RP16] a server that is killed at any step of
         for (let life = 0; diedAt === null; life++) {
           assert.ok(life < LIVES, `${what}: it never came to that`);
           await rig.open();
-          if (step === "create generation") {
+          if (step === "put generation") {
             rig.db.restartJournal({ generation: rig.db.history?.generation ?? "", reason: "overflow" });
           }
           diedAt = await lives.live(deathAt(step, { nth, moment }));
@@ -139,20 +135,20 @@ Deno.test("[RP1] [RP2] [RP5] [RP9] [RP16] a server that is killed at any step of
   const [half = ""] = await halves();
   assert.notEqual(half, "");
   await Deno.utime(join(owners, half), 0, 0);
-  await target.removeLeftovers(Date.now());
+  await removeLeftovers(target, Date.now());
   assert.ok(!(await halves()).includes(half));
 });
 
 Deno.test("[RP3] [RP4] a first start killed at any step leaves a target with which the next one continues", async () => {
   const first = [
-    "read place",
+    "get place",
     "list place",
-    "create place",
-    "create claim",
-    "create generation",
+    "put place",
+    "put claim",
+    "put generation",
     "put segment",
   ];
-  for (const step of [...first, "upload snapshot"]) {
+  for (const step of [...first, "putFile snapshot"]) {
     for (const moment of momentsOf(step)) {
       await using lives = await Lives.of({ seed: 23, merges: [] });
       const { rig } = lives;

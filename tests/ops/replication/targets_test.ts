@@ -1,67 +1,28 @@
-/** Contract tests of targets: a folder, a bucket, and a bucket without conditional writes. */
+/** Replicas in a folder, in buckets, and in a bucket of a real S3 server. */
 import assert from "node:assert/strict";
 import {
-  listGenerations,
-  openTarget,
-  ReplicaError,
-  type ReplicaTarget,
-} from "../../../mod/ops/replication/mod.ts";
-import type { BucketLocation } from "../../../mod/kit/locations/object_store.ts";
-import { S3Store, type S3StoreOptions } from "../../../mod/kit/locations/s3_store.ts";
-import { StoreTarget } from "../../../mod/ops/replication/target/replica_target.ts";
+  LocationError,
+  type ObjectLocation,
+  type ObjectStore,
+} from "../../../mod/kit/locations/object_store.ts";
+import { S3Store } from "../../../mod/kit/locations/s3_store.ts";
+import { downloadArchive } from "../../../mod/ops/backups/stored_archives.ts";
+import { listGenerations, openTarget } from "../../../mod/ops/replication/mod.ts";
+import { readTarget, removeLeftovers } from "../../../mod/ops/replication/replica_target.ts";
 import { CreateBucketCommand, S3Client } from "@aws-sdk/client-s3";
 import { FakeBucket } from "../scheduled/fake_bucket.ts";
 import { needs, swift } from "../../support/services.ts";
 import { SwiftServer } from "../../storage/support/swift_server.ts";
-import { ObjectGoneError } from "../../../mod/ops/replication/target/replica_target.ts";
 import { probeFile } from "../../../mod/ops/replication/names.ts";
 import { replicationLimits } from "../../../mod/ops/limits.ts";
-import { type ObjectLocation } from "../../../mod/kit/locations/object_store.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { Rig, sorted } from "./rig.ts";
 
-const bucketTarget = (place: BucketLocation, options: S3StoreOptions = {}) =>
-  new StoreTarget(new S3Store(place, options));
 const bytes = (text: string) => new TextEncoder().encode(text);
-const names = async (target: ReplicaTarget, begin: string) =>
+const names = async (target: ObjectStore, begin: string) =>
   (await Array.fromAsync(target.list(begin))).map(({ name, size }) => `${name} ${size}`).sort();
-
-async function streamed(target: ReplicaTarget, name: string): Promise<Uint8Array> {
-  const chunks = await target.stream(name) ?? assert.fail(`there is no "${name}"`);
-  return new Uint8Array(await new Response(ReadableStream.from(chunks)).arrayBuffer());
-}
-
-async function behaves(target: ReplicaTarget, folder: TempFolder): Promise<void> {
-  assert.equal(await target.read("a/b.json"), null);
-  assert.deepEqual(await names(target, ""), []);
-  await target.put("a/b.json", bytes("hello"));
-  await target.put("a/c/d.zst", bytes(""));
-  await target.put("b.json", bytes("x"));
-  assert.deepEqual(await target.read("a/b.json"), bytes("hello"));
-  assert.deepEqual(await names(target, "a/"), ["a/b.json 5", "a/c/d.zst 0"]);
-  assert.deepEqual(await names(target, "a/c/"), ["a/c/d.zst 0"]);
-  assert.equal(await target.stream("a/none"), null);
-  const large = Uint8Array.from({ length: 600_000 }, (_, at) => at * at % 251);
-  await target.put("a/large", large);
-  assert.deepEqual(await streamed(target, "a/large"), large);
-  assert.deepEqual(await target.read("a/large"), large);
-  await target.remove("a/large");
-  await target.put("a/b.json", bytes("hello"));
-  await folder.write({ "up": "from a file" });
-  await target.upload("snapshots/s.tar.zst", folder.at("up"));
-  assert.equal(await target.download("snapshots/s.tar.zst", folder.at("down")), true);
-  assert.equal(await Deno.readTextFile(folder.at("down")), "from a file");
-  assert.equal(await target.download("snapshots/none", folder.at("none")), false);
-  assert.equal(await target.create("owners/1", bytes("first")), true);
-  assert.equal(await target.create("owners/1", bytes("second")), false);
-  assert.deepEqual(await target.read("owners/1"), bytes("first"));
-  const tries = ["one", "two", "three"].map((text) => target.create("owners/2", bytes(text)));
-  const won = (await Promise.all(tries)).filter(Boolean);
-  assert.ok(won.length <= 1, "of many at once one gets the name at most");
-  await target.remove("a/b.json");
-  await target.remove("a/b.json");
-  assert.equal(await target.read("a/b.json"), null);
-}
+const hasFault = (fault: LocationError["fault"]) => (error: unknown) =>
+  error instanceof LocationError && error.fault === fault;
 
 /** Merges, snapshots, retention, and a second server at the same place. */
 async function ships(place: ObjectLocation): Promise<void> {
@@ -108,22 +69,12 @@ async function ships(place: ObjectLocation): Promise<void> {
 
 Deno.test("[RP3] [RP5] [RP15] a folder is a target", async () => {
   await using folder = new TempFolder();
-  await using target = await openTarget({ kind: "folder", path: folder.at("replica") }, { make: true });
-  await behaves(target, folder);
   await ships({ kind: "folder", path: folder.at("shipped") });
-  await Deno.remove(folder.at("replica"), { recursive: true });
-  await assert.rejects(
-    target.put("x", bytes("x")),
-    (error) => error instanceof ReplicaError && error.fault === "away",
-  );
-  await assert.rejects(
-    openTarget({ kind: "folder", path: folder.at("replica") }, { make: false }),
-    (error) => error instanceof ReplicaError && error.fault === "away",
-  );
+  const gone = { kind: "folder", path: folder.at("gone") } as const;
+  await assert.rejects(openTarget(gone, { make: false }), hasFault("away"));
 });
 
 Deno.test("[RP3] [RP5] [RP15] a bucket is a target", async () => {
-  await using folder = new TempFolder();
   await using service = new FakeBucket();
   let conditional = 0;
   service.fault = ({ method, key, headers }) => {
@@ -131,45 +82,38 @@ Deno.test("[RP3] [RP5] [RP15] a bucket is a target", async () => {
     conditional++;
     return service.objects.has(key) ? service.refusal("PreconditionFailed", 412) : null;
   };
-  await using target = bucketTarget(service.location("app/"));
-  await behaves(target, folder);
   await ships({ kind: "bucket", bucket: service.location("shipped/") });
   assert.ok(conditional > 0);
+  await using target = new S3Store(service.location("app/"));
   service.fault = () => service.refusal("AccessDenied", 403);
-  await assert.rejects(
-    target.put("x", bytes("x")),
-    (error) => error instanceof ReplicaError && error.fault === "refused",
-  );
+  await assert.rejects(target.put("x", bytes("x")), hasFault("refused"));
   // One that is silent is away.
   const never = Promise.withResolvers<Response>();
   service.fault = () => never.promise;
-  await using impatient = bucketTarget(service.location("app/"), { requestMs: 50 });
-  await assert.rejects(impatient.put("x", bytes("x")), isAway);
-  await assert.rejects(Array.fromAsync(impatient.list("")), isAway);
+  await using impatient = new S3Store(service.location("app/"), { requestMs: 50 });
+  await assert.rejects(impatient.put("x", bytes("x")), hasFault("away"));
+  await assert.rejects(Array.fromAsync(impatient.list("")), hasFault("away"));
   never.resolve(new Response());
 });
-
-const isAway = (error: unknown) => error instanceof ReplicaError && error.fault === "away";
 
 Deno.test("[RP3] [RP7] requests to a bucket that throttles are retried after growing pauses, in every operation", async () => {
   await using folder = new TempFolder();
   await using service = new FakeBucket();
   const pauses: number[] = [];
   const pause = (ms: number) => Promise.resolve(void pauses.push(ms));
-  await using target = bucketTarget(service.location("app/"), { attempts: 4, pause });
+  await using target = new S3Store(service.location("app/"), { attempts: 4, pause });
   const large = new Uint8Array(9 * 1024 * 1024);
   await folder.write({ "up": "from a file" });
   await Deno.writeFile(folder.at("large"), large);
   const operations: Record<string, () => Promise<unknown>> = {
-    create: () => target.create("owners/1", bytes("mine")),
+    create: () => target.put("owners/1", bytes("mine"), { ifAbsent: true }),
     put: () => target.put("a.json", bytes("hello")),
-    upload: () => target.upload("s.tar.zst", folder.at("up")),
-    "upload in parts": () => target.upload("large.tar.zst", folder.at("large")),
+    upload: () => target.putFile("s.tar.zst", folder.at("up")),
+    "upload in parts": () => target.putFile("large.tar.zst", folder.at("large")),
     list: () => names(target, ""),
-    read: () => target.read("a.json"),
-    stream: () => streamed(target, "a.json"),
-    download: () => target.download("s.tar.zst", folder.at("down")),
-    remove: () => target.remove("a.json"),
+    read: () => readTarget(target, "a.json"),
+    download: () => downloadArchive(target, { name: "s.tar.zst", path: folder.at("down") }),
+    remove: () => target.delete("a.json"),
   };
   const refusals = [["SlowDown", 503], ["ServiceUnavailable", 503], ["SlowDown", 429]] as const;
   for (const [operation, run] of Object.entries(operations)) {
@@ -198,8 +142,8 @@ Deno.test("[RP3] [RP7] requests to a bucket that throttles are retried after gro
     let requests = 0;
     pauses.length = 0;
     service.fault = () => (requests++, answer());
-    const error = await target.read("x").catch((error: unknown) => error);
-    assert.ok(error instanceof ReplicaError);
+    const error = await readTarget(target, "x").catch((error: unknown) => error);
+    assert.ok(error instanceof LocationError);
     return { requests, fault: error.fault };
   };
   // It is not asked for ever.
@@ -225,130 +169,4 @@ Deno.test("[RP3] [RP7] requests to a bucket that throttles are retried after gro
   }
 });
 
-Deno.test("[RP3] an interrupted download from a bucket is resumed, and an object removed meanwhile is missing", async () => {
-  await using service = new FakeBucket();
-  await using target = bucketTarget(service.location());
-  const whole = Uint8Array.from({ length: 1_000 }, (_, at) => at % 251);
-  let goesAt = Infinity;
-  // Each answer ends after 300 bytes.
-  service.fault = ({ method, headers }) => {
-    if (method !== "GET") return null;
-    const from = Number(headers.get("range")?.match(/^bytes=(\d+)-/)?.[1] ?? 0);
-    if (from >= goesAt) return service.refusal("NoSuchKey", 404);
-    const body = ReadableStream.from([whole.slice(from, from + 300)]);
-    return new Response(body, {
-      headers: { ETag: '"one"', "Content-Length": String(whole.length - from) },
-    });
-  };
-  assert.deepEqual(await target.read("a"), whole);
-  assert.deepEqual(await streamed(target, "a"), whole);
-  goesAt = 600;
-  assert.equal(await target.read("a"), null);
-  await assert.rejects(streamed(target, "a"), (error) => error instanceof ObjectGoneError);
-});
-
 Deno.test("[RP5] incomplete uploads are removed from a folder and a bucket once they are old, and new ones stay", async () => {
-  await using folder = new TempFolder();
-  const place = folder.at("replica");
-  await using target = await openTarget({ kind: "folder", path: place }, { make: true });
-  await target.put("generations/g/segments/one", bytes("one"));
-  const half = (name: string) => `.${name}.0123456789ab.partial`;
-  const halves = [half("syncline-replica.json"), `generations/g/segments/${half("two")}`];
-  for (const age of ["old", "new"]) {
-    for (const path of halves) {
-      await Deno.writeTextFile(
-        `${place}/${path.replace("0123", age === "old" ? "0123" : "4567")}`,
-        "half of i",
-      );
-      if (age === "old") await Deno.utime(`${place}/${path}`, 0, 0);
-    }
-  }
-  await target.removeLeftovers(Date.now());
-  const left = async (path: string) =>
-    (await Array.fromAsync(Deno.readDir(`${place}/${path}`))).map(({ name }) => name);
-  assert.deepEqual((await left("")).sort(), [
-    half("syncline-replica.json").replace("0123", "4567"),
-    "generations",
-  ]);
-  assert.deepEqual((await left("generations/g/segments")).sort(), [
-    half("two").replace("0123", "4567"),
-    "one",
-  ]);
-
-  await using service = new FakeBucket();
-  await using bucket = bucketTarget(service.location("app/"));
-  const begun = (key: string, daysAgo: number) => ({
-    key,
-    parts: [],
-    begunAt: Date.now() - daysAgo * 86_400_000,
-  });
-  service.uploads.set("old", begun("app/generations/g/snapshots/1", 4));
-  service.uploads.set("under way", begun("app/generations/g/snapshots/2", 2));
-  service.uploads.set("another's", begun("app/blobs/1", 100));
-  service.uploads.set("of no known age", { key: "app/generations/g/snapshots/3", parts: [] });
-  // A key may not be allowed to look for them.
-  service.fault = () => service.refusal("AccessDenied", 403);
-  await bucket.removeLeftovers(Date.now());
-  assert.equal(service.uploads.size, 4);
-  service.fault = () => null;
-  // As where the machine's clock has gone ahead.
-  await bucket.removeLeftovers(Date.now() - 2 * 86_400_000);
-  assert.equal(service.uploads.size, 4);
-  await bucket.removeLeftovers(Date.now());
-  assert.deepEqual([...service.uploads.keys()], ["under way", "another's", "of no known age"]);
-});
-
-Deno.test("[RP5] remains of attempts in a folder and a bucket are removed once they are old, a few at a time", async () => {
-  await using folder = new TempFolder();
-  await using service = new FakeBucket();
-  const places = [
-    { kind: "folder", path: folder.at("replica") },
-    { kind: "bucket", bucket: service.location("app/") },
-  ] as const;
-  const { probeKeptMs, probesRemovedMax } = replicationLimits;
-  const now = Date.UTC(2030, 0, 1);
-  const newer = probeFile(now - probeKeptMs + 1, "newer");
-  // The last one as names were before.
-  const old = Array.from({ length: probesRemovedMax }, (_, n) => probeFile(n, "old")).concat(
-    "tried/0123abcd",
-  );
-  for (const place of places) {
-    await using target = await openTarget(place, { make: true });
-    for (const name of [...old, newer]) await target.put(name, bytes("tried"));
-    await target.removeLeftovers(now);
-    assert.equal((await names(target, "tried/")).length, 2);
-    await target.removeLeftovers(now);
-    assert.deepEqual(await names(target, "tried/"), [`${newer} 5`]);
-  }
-});
-
-Deno.test("[RP3] a bucket without conditional writes is a target too", async () => {
-  await using folder = new TempFolder();
-  await using service = new FakeBucket();
-  service.fault = ({ headers }) =>
-    headers.get("if-none-match") === "*" ? service.refusal("NotImplemented", 501) : null;
-  await using target = bucketTarget(service.location(), { settleMs: 20 });
-  await behaves(target, folder);
-});
-
-Deno.test({
-  ...needs(swift, "[RP3] [RP5] [RP15] a bucket of a real S3 server is a target"),
-  fn: async () => {
-    await using folder = new TempFolder();
-    await using swift = await SwiftServer.start();
-    const { endpoint, accessKeyId, secretAccessKey } = swift;
-    const credentials = { accessKeyId, secretAccessKey };
-    const client = new S3Client({ endpoint, region: "us-east-1", forcePathStyle: true, credentials });
-    await client.send(new CreateBucketCommand({ Bucket: "replicas" }));
-    client.destroy();
-    const place = { bucket: "replicas", prefix: "app/", region: "us-east-1", endpoint, ...credentials };
-    await using target = bucketTarget(place);
-    await behaves(target, folder);
-    await ships({ kind: "bucket", bucket: { ...place, prefix: "shipped/" } });
-    await using wrong = bucketTarget({ ...place, secretAccessKey: "wrong" });
-    await assert.rejects(
-      wrong.read("x"),
-      (error) => error instanceof ReplicaError && error.fault === "refused",
-    );
-  },
-});

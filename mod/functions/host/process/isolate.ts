@@ -42,7 +42,7 @@ export interface Isolate {
 /** `broken`: the app cannot be loaded or does not match the data. Otherwise the isolate could not be started. */
 export type StartResult =
   | { readonly ok: true; readonly isolate: Isolate }
-  | { readonly ok: false; readonly broken: boolean; readonly message: string };
+  | { readonly ok: false; readonly broken: boolean; readonly message: string; readonly code?: "disk_full" };
 
 export interface IsolateStarter {
   /** Starts an isolate and waits for its answer to Boot, for a bounded time. Never rejects. */

@@ -273,7 +273,7 @@ export class IsolateProcess implements Isolate {
             else void this.#beginWith(this.#options.rows, onAnswer);
             break;
           case "Broken":
-            onAnswer({ ok: false, broken: true, message: message.message });
+            onAnswer({ ...message, ok: false, broken: true });
             break;
           case "AppendRow":
             void this.#appendRow(message, segments);

@@ -61,7 +61,7 @@ export class FollowingWriter implements MutationWriter {
 
   async start(): Promise<Ready> {
     const started = await this.#options.starter.start("writer");
-    if (!started.ok) throw new Error(started.message);
+    if (!started.ok) throw Object.assign(new Error(started.message), started.code && { code: started.code });
     this.#install(started.isolate);
     return started.isolate.ready;
   }
@@ -138,7 +138,7 @@ export class FollowingWriter implements MutationWriter {
   async #restart(): Promise<Isolate> {
     const started = await this.#restarts.start();
     if (started === null) throw new Error("The server is stopping");
-    if (!started.ok) throw new Error(started.message);
+    if (!started.ok) throw Object.assign(new Error(started.message), started.code && { code: started.code });
     this.#install(started.isolate);
     return started.isolate;
   }

@@ -84,7 +84,7 @@ export class Writer implements MutationWriter {
   /** Starts the first writer, which applies the app's schema. Throws if that fails. */
   async start(): Promise<Ready> {
     const started = await this.#options.starter.start("writer");
-    if (!started.ok) throw new Error(started.message);
+    if (!started.ok) throw Object.assign(new Error(started.message), started.code && { code: started.code });
     this.#ts = started.isolate.ready.ts;
     this.#install(started.isolate);
     return started.isolate.ready;

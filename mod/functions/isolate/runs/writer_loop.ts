@@ -1,5 +1,6 @@
 /** Runs batches of mutations in the writer, and commits them in groups. */
-import { isDiskFullError, type WriterDatabase } from "../../../engine/mod.ts";
+import type { WriterDatabase } from "../../../engine/mod.ts";
+import { isDiskFull } from "../../../kit/durable_files.ts";
 import { isolateLimits } from "../../limits.ts";
 import type { AdaptiveSpinner } from "../../../kit/adaptive_spinner.ts";
 import { type FrameSender, frameText } from "../../wire/segment_frames.ts";
@@ -186,6 +187,6 @@ function failureOf(error: unknown): CallError {
   }
   const message = `The database could not commit: ${error instanceof Error ? error.message : String(error)}`;
   // The log has the details. Callers learn only that the disk is full.
-  const data = isDiskFullError(error) ? { code: "disk_full", data: null } : null;
+  const data = isDiskFull(error) ? { code: "disk_full", data: null } : null;
   return { kind: "internal", message, data, retryable: true };
 }

@@ -7,4 +7,5 @@ export class ArchiveError extends Error {
 
 export class UnpackSpaceError extends Error {
   override readonly name = "UnpackRoomError";
+  readonly code = "disk_full";
 }

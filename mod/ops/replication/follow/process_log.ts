@@ -1,9 +1,8 @@
 /** Reads a log in a separate process, so that downloads and checks do not block this one. */
 import type { JournalRow } from "../../../engine/mod.ts";
-import { ReplicaError } from "../replica_error.ts";
 import type { FromProcess } from "../process/messages.ts";
 import { ReplicaProcess } from "../process/replica_process.ts";
-import { locationText, type ObjectLocation } from "../../../kit/locations/object_store.ts";
+import { LocationError, locationText, type ObjectLocation } from "../../../kit/locations/object_store.ts";
 import { type CommitLog, type LogBatch, LogGapError, type LogPosition } from "./commit_log.ts";
 
 export interface ProcessLogOptions {
@@ -95,7 +94,7 @@ export class ProcessLog implements CommitLog<JournalRow> {
         reading.answer.reject(
           message.fault === "gap"
             ? new LogGapError(message.message)
-            : new ReplicaError(message.fault, message.message),
+            : new LocationError(message.fault, message.message),
         );
         break;
       default:

@@ -1,12 +1,12 @@
 /** Commit log of a replica: polls the target and reads the rows of its segments in order. */
 import { setTimeout as wait } from "node:timers/promises";
+import { LocationError } from "../../../kit/locations/object_store.ts";
 import type { JournalRow } from "../../../engine/mod.ts";
 import { replicationLimits } from "../../limits.ts";
 import { chainFrom, type Generation, generationsOf } from "../history.ts";
 import { GENERATIONS } from "../names.ts";
 import { rowsOf } from "../segment_rows.ts";
-import { ReplicaError } from "../replica_error.ts";
-import type { ReplicaTarget } from "../target/replica_target.ts";
+import type { ReplicaReader } from "../replica_target.ts";
 import { type CommitLog, type LogBatch, LogGapError, type LogPosition } from "./commit_log.ts";
 
 export interface SegmentLogOptions {
@@ -26,7 +26,7 @@ interface OpenRows {
 const { now: systemNow } = Date;
 
 export class SegmentLog implements CommitLog<JournalRow> {
-  readonly #target: ReplicaTarget;
+  readonly #target: ReplicaReader;
   readonly #everyMs: number;
   readonly #latePolls: number;
   readonly #now: () => number;
@@ -39,7 +39,7 @@ export class SegmentLog implements CommitLog<JournalRow> {
   #misses = 0;
 
   /** The caller closes the target. */
-  constructor(target: ReplicaTarget, options: SegmentLogOptions) {
+  constructor(target: ReplicaReader, options: SegmentLogOptions) {
     this.#target = target;
     this.#everyMs = options.everyMs;
     this.#latePolls = options.latePolls ?? replicationLimits.lateListings;
@@ -101,7 +101,7 @@ export class SegmentLog implements CommitLog<JournalRow> {
       return await this.#readOpenRows(after);
     } catch (error) {
       await this.#closeChain();
-      if (!(error instanceof ReplicaError) || error.fault !== "target") throw error;
+      if (!(error instanceof LocationError) || error.fault !== "target") throw error;
       // A damaged segment, or one removed after the listing, may be part of a merged one.
       return error.message;
     }
@@ -143,7 +143,7 @@ export class SegmentLog implements CommitLog<JournalRow> {
     const message =
       `"${this.location}" does not continue after ts ${after.ts} of generation ${after.generation}: ${why}`;
     if (this.#newer(after) !== undefined) throw new LogGapError(message);
-    throw new ReplicaError("target", `${message}, and there is no newer snapshot yet`);
+    throw new LocationError("target", `${message}, and there is no newer snapshot yet`);
   }
 
   /** Returns the newest generation with a snapshot ahead of a position. */
@@ -183,7 +183,7 @@ async function* behind(
   for await (const row of rows) {
     if (row.seq > seq) yield row;
     else if (row.seq === seq && row.sum !== sum) {
-      throw new ReplicaError("target", `generation ${generation} has another commit with ts ${ts}`);
+      throw new LocationError("target", `generation ${generation} has another commit with ts ${ts}`);
     }
   }
 }

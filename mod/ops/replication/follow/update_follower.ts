@@ -3,6 +3,7 @@
  * snapshot at a gap. `data.db` is replaced only by a database that is complete and checked.
  */
 import { join } from "node:path";
+import { LocationError } from "../../../kit/locations/object_store.ts";
 import {
   checkDatabase,
   checkDatabaseSchema,
@@ -16,11 +17,11 @@ import {
 import { removeIfThere, statIfThere, syncFolder } from "../../../kit/durable_files.ts";
 import { replicationLimits } from "../../limits.ts";
 import { archiveNames, extractArchive } from "../../backups/archive/mod.ts";
+import { downloadArchive } from "../../backups/stored_archives.ts";
 import { generationsOf } from "../history.ts";
 import { GENERATIONS } from "../names.ts";
 import { openReplica } from "../replica_marker.ts";
-import { ReplicaError } from "../replica_error.ts";
-import type { ReplicaTarget } from "../target/replica_target.ts";
+import type { ReplicaReader } from "../replica_target.ts";
 import { LogGapError, type LogPosition } from "./commit_log.ts";
 import { newestWithSnapshot, SegmentLog } from "./segment_log.ts";
 
@@ -52,9 +53,9 @@ export type FollowerUpdate =
 export const INCOMING = "incoming-replica";
 const READY = "ready";
 
-/** `open` opens the target, which is closed at the end. Throws a `ReplicaError`, or an error of the file system. */
+/** `open` opens the target, which is closed at the end. Throws a `LocationError`, or an error of the file system. */
 export async function updateFollower(
-  open: () => Promise<ReplicaTarget>,
+  open: () => Promise<ReplicaReader>,
   options: FollowerUpdateOptions,
 ): Promise<FollowerUpdate> {
   const { dataDir, step } = options;
@@ -64,14 +65,14 @@ export async function updateFollower(
   if (state !== null && state.source === null) return { kind: "own" };
   const update = await applyRowsOrSnapshot(open, { ...options, path, position: positionOf(state) });
   if (step === "promote") {
-    if (update.stale !== null) throw new ReplicaError("away", update.stale);
+    if (update.stale !== null) throw new LocationError("away", update.stale);
     forgetHistory(path, "promoted");
   }
   return update;
 }
 
 async function applyRowsOrSnapshot(
-  open: () => Promise<ReplicaTarget>,
+  open: () => Promise<ReplicaReader>,
   options: FollowerUpdateOptions & { readonly path: string; readonly position: LogPosition | null },
 ): Promise<Extract<FollowerUpdate, { kind: "updated" }>> {
   const { dataDir, step, path, position } = options;
@@ -79,7 +80,7 @@ async function applyRowsOrSnapshot(
     ({ kind: "updated", ts, snapshot: more.snapshot ?? false, stale: more.stale ?? null }) as const;
   try {
     await using target = await open();
-    await openReplica(target, { write: false });
+    await openReplica(target);
     if (position !== null && step !== "renew") {
       try {
         return done(await applyNewRows(target, { ...options, path }));
@@ -92,7 +93,7 @@ async function applyRowsOrSnapshot(
     return done(ts, { snapshot: true });
   } catch (error) {
     // An existing database is served without the target.
-    if (position === null || step === "renew" || !(error instanceof ReplicaError)) throw error;
+    if (position === null || step === "renew" || !(error instanceof LocationError)) throw error;
     return done(position.ts, { stale: error.message });
   }
 }
@@ -104,7 +105,7 @@ function positionOf(state: Pick<ReturnType<typeof readFollowerState>, "history">
 
 /** Applies the rows that follow in the log. Returns the newest ts. Throws a `LogGapError` at a gap. */
 async function applyNewRows(
-  target: ReplicaTarget,
+  target: ReplicaReader,
   { path, signal, pollMs = replicationLimits.lateListingMs }:
     & Pick<FollowerUpdateOptions, "signal" | "pollMs">
     & { readonly path: string },
@@ -133,7 +134,7 @@ async function applyNewRows(
 
 /** Prepares the newest state in its own folder. Returns its ts. */
 async function prepareSnapshot(
-  target: ReplicaTarget,
+  target: ReplicaReader,
   { dataDir, signal, behind, ...more }: FollowerUpdateOptions & { readonly behind: LogPosition | null },
 ): Promise<number> {
   const newest = newestWithSnapshot(
@@ -143,7 +144,7 @@ async function prepareSnapshot(
   const snapshot = newest?.snapshots.at(-1);
   if (snapshot === undefined) {
     const what = behind === null ? "There is no snapshot" : `There is no snapshot after ts ${behind.ts}`;
-    throw new ReplicaError("target", `${what} at "${target.location}"`);
+    throw new LocationError("target", `${what} at "${target.location}"`);
   }
   const { name } = snapshot.file;
   return await unpackSnapshot(target, {
@@ -167,10 +168,10 @@ export interface SnapshotOptions {
 
 /**
  * Replaces the closed database of a data folder with a snapshot, once it is complete and checked. Returns its ts.
- * Throws a `ReplicaError`, or an error of the file system.
+ * Throws a `LocationError`, or an error of the file system.
  */
 export async function fetchSnapshot(
-  open: () => Promise<ReplicaTarget>,
+  open: () => Promise<ReplicaReader>,
   options: SnapshotOptions,
 ): Promise<number> {
   await using target = await open();
@@ -181,7 +182,7 @@ export async function fetchSnapshot(
 
 /** Prepares a snapshot and the rows that follow it. Returns the newest ts. */
 async function unpackSnapshot(
-  target: ReplicaTarget,
+  target: ReplicaReader,
   { dataDir, signal, name, source, catchUp }: SnapshotOptions & {
     readonly catchUp: (path: string) => Promise<unknown>;
   },
@@ -190,8 +191,8 @@ async function unpackSnapshot(
   await removeIfThere(incoming);
   await Deno.mkdir(incoming, { recursive: true, mode: 0o700 });
   const archive = join(incoming, "snapshot.tar.zst");
-  if (!await target.download(name, archive)) {
-    throw new ReplicaError("away", `The snapshot "${name}" is not at "${target.location}"`);
+  if (!await downloadArchive(target, { name, path: archive })) {
+    throw new LocationError("away", `The snapshot "${name}" is not at "${target.location}"`);
   }
   const folder = join(incoming, "unpacked");
   const { readable } = await Deno.open(archive);

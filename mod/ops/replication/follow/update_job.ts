@@ -1,8 +1,7 @@
 /** Updates a database to the newest state of a replica in a separate process. */
-import type { ReplicaFault } from "../replica_error.ts";
 import type { Begin } from "../process/messages.ts";
 import { oneJob } from "../process/one_job.ts";
-import { type ObjectLocation } from "../../../kit/locations/object_store.ts";
+import type { LocationFault, ObjectLocation } from "../../../kit/locations/object_store.ts";
 import type { FollowerUpdate, FollowerUpdateOptions, SnapshotOptions } from "./update_follower.ts";
 
 export interface FollowerUpdateJobOptions extends Pick<FollowerUpdateOptions, "dataDir" | "step"> {
@@ -14,9 +13,9 @@ export interface FollowerUpdateJobOptions extends Pick<FollowerUpdateOptions, "d
 /** Thrown when a database cannot be updated. */
 export class FollowerUpdateError extends Error {
   override readonly name = "FollowerUpdateError";
-  readonly fault: ReplicaFault | null;
+  readonly fault: LocationFault | null;
 
-  constructor(fault: ReplicaFault | null, message: string) {
+  constructor(fault: LocationFault | null, message: string) {
     super(message);
     this.fault = fault;
   }

@@ -1,10 +1,10 @@
 /** Work of a follower's process: reads the requested rows of a replica, and updates a database to its newest state. */
+import { LocationError } from "../../../kit/locations/object_store.ts";
 import { replicationLimits } from "../../limits.ts";
 import { fetchSnapshot, type FollowerUpdate, updateFollower } from "../follow/update_follower.ts";
 import { LogGapError } from "../follow/commit_log.ts";
 import { SegmentLog } from "../follow/segment_log.ts";
-import { ReplicaError } from "../replica_error.ts";
-import { openTarget } from "../target/replica_target.ts";
+import { openTarget } from "../replica_target.ts";
 import type { Begin, FromProcess, ToProcess } from "./messages.ts";
 
 export interface WorkParts {
@@ -50,7 +50,7 @@ export async function followWork(
       const text = error instanceof Error ? error.message : String(error);
       const fault = error instanceof LogGapError
         ? "gap"
-        : error instanceof ReplicaError
+        : error instanceof LocationError
         ? error.fault
         : "away";
       send({ type: "LogFault", fault, message: text });
@@ -92,7 +92,7 @@ async function reportUpdate(
     send({ type: "Updated", result: { ok: true, update: await run(stopping.signal) } });
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
-    const fault = error instanceof ReplicaError ? error.fault : null;
+    const fault = error instanceof LocationError ? error.fault : null;
     send({ type: "Updated", result: { ok: false, fault, message } });
   }
 }

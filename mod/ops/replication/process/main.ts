@@ -5,6 +5,7 @@
  */
 import { statfs } from "node:fs/promises";
 import { join } from "node:path";
+import { LocationError } from "../../../kit/locations/object_store.ts";
 import { type JournalReader, openJournalReader, UnusableDatabaseError } from "../../../engine/mod.ts";
 import { writeAll } from "../../../kit/durable_files.ts";
 import { collectWhenIdle } from "../../../kit/processes/idle_collection.ts";
@@ -13,12 +14,11 @@ import { replicationLimits } from "../../limits.ts";
 import { ArchiveError } from "../../backups/archive/mod.ts";
 import { RestoreError } from "../../backups/restore/mod.ts";
 import { planRestore } from "../history.ts";
-import { ReplicaError } from "../replica_error.ts";
 import { listGenerations, stagePoint } from "../restore_point.ts";
 import { Shipper } from "../shipper.ts";
 import { fetchWork, followWork, updateWork } from "./follow_work.ts";
 import type { Begin, FromProcess, ToProcess } from "./messages.ts";
-import { openTarget } from "../target/replica_target.ts";
+import { openTarget } from "../replica_target.ts";
 
 /** Aborted when the server has exited. */
 const stopping = new AbortController();
@@ -184,7 +184,7 @@ async function stage(
     });
     send({ type: "Staged", result: { ok: true, staged } });
   } catch (error) {
-    const isExpected = error instanceof ReplicaError || error instanceof RestoreError;
+    const isExpected = error instanceof LocationError || error instanceof RestoreError;
     const ofData = error instanceof ArchiveError || error instanceof UnusableDatabaseError;
     const fault = isExpected ? error.fault : ofData ? "target" as const : null;
     const message = error instanceof Error ? error.message : String(error);
@@ -192,9 +192,9 @@ async function stage(
   }
 }
 
-function faultOf(error: unknown): { readonly fault: ReplicaError["fault"]; readonly message: string } {
+function faultOf(error: unknown): { readonly fault: LocationError["fault"]; readonly message: string } {
   const message = error instanceof Error ? error.message : String(error);
-  return { fault: error instanceof ReplicaError ? error.fault : "away", message };
+  return { fault: error instanceof LocationError ? error.fault : "away", message };
 }
 
 async function* messagesIn(input: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<ToProcess> {
@@ -230,8 +230,8 @@ async function main(): Promise<void> {
 collectWhenIdle();
 await main().catch(async (error) => {
   await sending;
-  // The server has already logged a `ReplicaError`; other errors are bugs and go to the terminal.
-  if (!(error instanceof ReplicaError)) throw error;
+  // The server has already logged a `LocationError`; other errors are bugs and go to the terminal.
+  if (!(error instanceof LocationError)) throw error;
   Deno.exit(1);
 });
 Deno.exit(0);

@@ -4,11 +4,10 @@ import type { RestorePoint } from "../history.ts";
 import type { FollowerUpdate, FollowerUpdateOptions } from "../follow/update_follower.ts";
 import type { LogPosition } from "../follow/commit_log.ts";
 import type { Claim } from "../replica_marker.ts";
-import type { ReplicaFault } from "../replica_error.ts";
 import type { PointProgress, StagedPoint } from "../restore_point.ts";
 import type { JournalRestart, MadeSnapshot } from "../shipper.ts";
 import type { GenerationReport, ShippingStatus } from "../status.ts";
-import { type ObjectLocation } from "../../../kit/locations/object_store.ts";
+import type { LocationFault, ObjectLocation } from "../../../kit/locations/object_store.ts";
 
 /** Begins the work of a process; its first message. */
 export type Begin =
@@ -70,7 +69,7 @@ export type FromProcess =
   /** Result of the first access to the target. */
   | {
     readonly type: "Opened";
-    readonly fault: null | { readonly fault: ReplicaFault; readonly message: string };
+    readonly fault: null | { readonly fault: LocationFault; readonly message: string };
   }
   | { readonly type: "Confirmed"; readonly generation: string; readonly seq: number }
   | ({ readonly type: "Restart" } & JournalRestart)
@@ -89,12 +88,12 @@ export type FromProcess =
   }
   /** Sent after the available rows. */
   | { readonly type: "LogBatch"; readonly newestTs: number; readonly checkedAt: number }
-  | { readonly type: "LogFault"; readonly fault: ReplicaFault | "gap"; readonly message: string }
+  | { readonly type: "LogFault"; readonly fault: LocationFault | "gap"; readonly message: string }
   | {
     readonly type: "Updated";
     readonly result:
       | { readonly ok: true; readonly update: FollowerUpdate }
-      | { readonly ok: false; readonly fault: ReplicaFault | null; readonly message: string };
+      | { readonly ok: false; readonly fault: LocationFault | null; readonly message: string };
   }
   | {
     readonly type: "Staged";
@@ -102,7 +101,7 @@ export type FromProcess =
       | { readonly ok: true; readonly staged: StagedPoint }
       | {
         readonly ok: false;
-        readonly fault: ReplicaFault | RestoreFailureCause | null;
+        readonly fault: LocationFault | RestoreFailureCause | null;
         readonly message: string;
       };
   };

@@ -1,12 +1,20 @@
 /**
  * A read-only replica for restores whose rows are in a log instead of segments, with snapshots beside it.
  */
-import { type JournalRow, rowTimes } from "../../../engine/mod.ts";
-import { GENERATIONS, MARKER, parseName, segmentFile, snapshotFile } from "../names.ts";
-import { markerBytes } from "../replica_marker.ts";
-import { ReplicaError } from "../replica_error.ts";
-import { packSegment } from "../segment.ts";
-import type { ReplicaTarget, TargetObject } from "./replica_target.ts";
+import { type JournalRow, rowTimes } from "../../engine/mod.ts";
+import { LocationError, type ObjectBody, type ObjectInfo } from "../../kit/locations/object_store.ts";
+import {
+  GENERATIONS,
+  MARKER,
+  parseName,
+  segmentFile,
+  type SegmentName,
+  snapshotFile,
+  type SnapshotName,
+} from "./names.ts";
+import { markerBytes } from "./replica_marker.ts";
+import type { ReplicaReader } from "./replica_target.ts";
+import { packSegment } from "./segment.ts";
 
 export interface LoggedSnapshot {
   /** Its last row, with ts and chained checksum. */
@@ -18,7 +26,7 @@ export interface LoggedSnapshot {
   readonly bytes: number;
 }
 
-/** Source of rows and snapshots. Methods throw a `ReplicaError`. */
+/** Source of rows and snapshots. Methods throw a `LocationError`. */
 export interface LogSource extends AsyncDisposable {
   /** Display name. */
   readonly location: string;
@@ -29,11 +37,11 @@ export interface LogSource extends AsyncDisposable {
   end(): Promise<number>;
   /** Returns rows after one, up to another, in order. Returns a bounded number of them, and none if there are none. */
   rowsBehind(seq: number, upTo: number): Promise<readonly JournalRow[]>;
-  /** Downloads the snapshot of a row into a new file; `false` if there is none. */
-  download(seq: number, path: string): Promise<boolean>;
+  /** Returns the archive of the snapshot of a row; `null` if there is none. */
+  open(seq: number): Promise<ObjectBody | null>;
 }
 
-export class LogReplica implements ReplicaTarget {
+export class LogReplica implements ReplicaReader {
   readonly isTrimmed = true;
   readonly #source: LogSource;
 
@@ -49,12 +57,12 @@ export class LogReplica implements ReplicaTarget {
    * Reads the whole log up to its end at the start of the listing, because only a row has its times. Each
    * read is one segment. No segment extends past a snapshot: rows after a snapshot are kept as long as it is.
    */
-  async *list(begin: string): AsyncIterable<TargetObject> {
+  async *list(begin: string): AsyncIterable<ObjectInfo> {
     if (!begin.startsWith(GENERATIONS)) return;
     const { generation } = this.#source;
     const snapshots = await this.#source.snapshots();
     for (const { bytes, ...snapshot } of snapshots) {
-      yield { name: snapshotFile({ generation, ...snapshot }), size: bytes };
+      yield { name: snapshotFile({ generation, ...snapshot }), size: bytes, writtenAt: snapshot.at };
     }
     const [oldest] = snapshots;
     if (oldest === undefined) return;
@@ -63,6 +71,7 @@ export class LogReplica implements ReplicaTarget {
       const next = snapshots.find((snapshot) => snapshot.seq > seq)?.seq ?? end;
       const { rows, first, last } = await this.#next(seq, Math.min(next, end));
       const times = rows.map(rowTimes);
+      const maxAt = Math.max(...times.map((time) => time.last));
       const name = segmentFile({
         generation,
         fromTs: first.tsBefore + 1,
@@ -70,22 +79,46 @@ export class LogReplica implements ReplicaTarget {
         fromSeq: first.seq,
         toSeq: last.seq,
         minAt: Math.min(...times.map((time) => time.first)),
-        maxAt: Math.max(...times.map((time) => time.last)),
+        maxAt,
         prev,
         sum: last.sum,
         level: 0,
       });
-      yield { name, size: rows.reduce((sum, { body }) => sum + body.length, 0) };
+      yield { name, size: rows.reduce((sum, { body }) => sum + body.length, 0), writtenAt: maxAt };
       ({ seq, sum: prev } = last);
     }
   }
 
+  /** Only snapshots: the size of another object is unknown until it is read. */
+  async head(name: string): Promise<ObjectInfo | null> {
+    const snapshot = this.#own(name);
+    if (snapshot?.kind !== "snapshot") return null;
+    const { bytes, at } = await this.#listed(snapshot);
+    return { name, size: bytes, writtenAt: at };
+  }
+
   /** Packs a segment on request. The reader verifies its rows like those of any segment. */
-  async read(name: string): Promise<Uint8Array<ArrayBuffer> | null> {
-    if (name === MARKER) return markerBytes();
-    const segment = parseName(name);
-    if (segment?.kind !== "segment" || segment.generation !== this.#source.generation) return null;
-    const { generation, prev, level, fromSeq, toSeq } = segment;
+  async get(name: string): Promise<ObjectBody | null> {
+    if (name === MARKER) return ReadableStream.from([markerBytes()]);
+    const object = this.#own(name);
+    if (object === null) return null;
+    if (object.kind === "segment") return ReadableStream.from([await this.#packed(object)]);
+    const body = await this.#source.open(object.seq).catch((error) => this.#failed(error, object));
+    if (body !== null) return ReadableStream.from(this.#chunks(body, object));
+    await this.#listed(object);
+    return null;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#source[Symbol.asyncDispose]();
+  }
+
+  #own(name: string): SnapshotName | SegmentName | null {
+    const parsed = parseName(name);
+    return parsed?.generation === this.#source.generation ? parsed : null;
+  }
+
+  async #packed({ generation, prev, level, fromSeq, toSeq }: SegmentName): Promise<Uint8Array<ArrayBuffer>> {
     const rows: JournalRow[] = [];
     for (let seq = fromSeq - 1; seq < toSeq;) {
       const more = await this.#next(seq, toSeq);
@@ -95,54 +128,28 @@ export class LogReplica implements ReplicaTarget {
     return (await packSegment(rows, { generation, prev, level })).bytes;
   }
 
-  /** Reads a bounded number of rows at once. */
-  async stream(name: string): Promise<AsyncIterable<Uint8Array<ArrayBuffer>> | null> {
-    const bytes = await this.read(name);
-    return bytes === null ? null : ReadableStream.from([bytes]);
-  }
-
-  async download(name: string, path: string): Promise<boolean> {
-    const snapshot = parseName(name);
-    if (snapshot?.kind !== "snapshot" || snapshot.generation !== this.#source.generation) return false;
-    let failure: unknown = null;
-    const isThere = await this.#source.download(snapshot.seq, path).catch((error: unknown) => {
-      failure = error;
-      return false;
-    });
-    if (isThere) return true;
-    const kept = await this.#source.snapshots();
-    if (!kept.some(({ seq }) => seq === snapshot.seq)) {
-      throw this.#trimmed(`The snapshot of ts ${snapshot.ts} no longer exists`);
+  async *#chunks(body: ObjectBody, snapshot: SnapshotName): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+    try {
+      yield* body;
+    } catch (error) {
+      await this.#failed(error, snapshot);
     }
-    if (failure !== null) throw failure;
-    return false;
   }
 
-  put(): Promise<void> {
-    return this.#refuse();
+  /** Throws the error of reading a snapshot, or that the snapshot was removed. */
+  async #failed(error: unknown, snapshot: SnapshotName): Promise<never> {
+    await this.#listed(snapshot);
+    throw error;
   }
 
-  upload(): Promise<void> {
-    return this.#refuse();
+  /** Throws a `LocationError` if a snapshot was removed. */
+  async #listed({ seq, ts }: SnapshotName): Promise<LoggedSnapshot> {
+    const found = (await this.#source.snapshots()).find((snapshot) => snapshot.seq === seq);
+    if (found !== undefined) return found;
+    throw this.#trimmed(`The snapshot of ts ${ts} no longer exists`);
   }
 
-  create(): Promise<boolean> {
-    return this.#refuse();
-  }
-
-  remove(): Promise<void> {
-    return this.#refuse();
-  }
-
-  removeLeftovers(): Promise<void> {
-    return this.#refuse();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#source[Symbol.asyncDispose]();
-  }
-
-  /** Throws a `ReplicaError` if the row after one is missing. */
+  /** Throws a `LocationError` if the row after one is missing. */
   async #next(
     seq: number,
     upTo: number,
@@ -156,15 +163,11 @@ export class LogReplica implements ReplicaTarget {
   }
 
   /** Returns the error for removed rows: nothing is damaged, and another listing shows the current state. */
-  #trimmed(what: string): ReplicaError {
-    return new ReplicaError(
+  #trimmed(what: string): LocationError {
+    return new LocationError(
       "asked",
       `${what}: while "${this.location}" was read, its servers made another snapshot and removed rows that only older ones ` +
         "need. Try again. If this point is no longer restorable, choose a newer one: --list shows the restorable ranges",
     );
-  }
-
-  #refuse(): Promise<never> {
-    return Promise.reject(new ReplicaError("asked", `"${this.location}" is read-only`));
   }
 }
