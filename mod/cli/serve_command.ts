@@ -1,7 +1,7 @@
 /** The command `serve`: runs a server until a signal or a restart by an administrator. */
 import { relative } from "node:path";
 import type { ServeConfig } from "../config/config.ts";
-import { environmentSuggestions } from "../config/environment_suggestions.ts";
+import { environmentSuggestions } from "../config/env_file.ts";
 import { type ExplicitValues, optionVariables, type ServeOptions } from "../config/options.ts";
 import { resolveConfig } from "../config/resolve_config.ts";
 import { AppError, StartError } from "../config/start_error.ts";

@@ -1,7 +1,16 @@
 /** Reads `--env-file`: the variables of `ctx.env`, and warnings about invalid lines. */
 import { resolve } from "node:path";
 import { parseEnv } from "node:util";
+import { nearest } from "../kit/nearest.ts";
 import { fileErrorReason, StartError } from "./start_error.ts";
+
+/** Returns a sentence for each unknown name that resembles a known one. Others may be used by the app itself. */
+export function environmentSuggestions(names: readonly string[], known: readonly string[]): string[] {
+  return names.filter((name) => /^SYNCLINE_/i.test(name) && !known.includes(name)).flatMap((name) => {
+    const meant = nearest(name.toUpperCase(), known);
+    return meant === null ? [] : [`Unknown variable ${name}: did you mean ${meant}?`];
+  });
+}
 
 export interface EnvFile {
   readonly values: Readonly<Record<string, string>>;

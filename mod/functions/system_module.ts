@@ -1,7 +1,8 @@
 /** How features add their tables and functions to the isolates. */
-import type { FunctionKind } from "../protocol/function_reference.ts";
+import type { SchemaDefinition } from "../engine/types.ts";
 import type { RegisteredFunction, Visibility } from "../protocol/api_reference.ts";
-import type { TableBuilder } from "./api/schema.ts";
+import type { FunctionKind } from "../protocol/function_reference.ts";
+import { TableBuilder } from "./api/schema.ts";
 import type { SystemMutationCtx, SystemQueryCtx } from "./api/system_context.ts";
 
 export interface AdminCall {
@@ -23,4 +24,20 @@ export interface SystemModule {
   readonly notes?: (ctx: SystemMutationCtx<never>, call: AdminCall) => Promise<void>;
   /** Called with `Boot.settings[name]` before the app is loaded. */
   readonly settings?: { readonly name: string; readonly configure: (settings: unknown) => void };
+}
+
+/** Functions and tables of the service in every isolate: accounts, files, schedules. Passed as `SystemModule`s. */
+export function systemTables(modules: readonly SystemModule[]): SchemaDefinition {
+  const tables = modules.flatMap((module) => Object.entries(module.tables));
+  return new Map(tables.map(([name, table]) => [name, TableBuilder.definition(table)]));
+}
+
+/** Whether a path belongs to the service: no app module has a name that begins with `_`. */
+export function isSystemPath(udfPath: string): boolean {
+  return /^_[^:]*:/.test(udfPath);
+}
+
+/** Whether a service function is behind `ctx`, hence callable by the app: `_ctx/<feature>:<name>`. */
+export function isCtxPath(udfPath: string): boolean {
+  return udfPath.startsWith("_ctx/");
 }

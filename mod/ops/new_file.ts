@@ -1,10 +1,21 @@
 /** Writes a file that appears when complete and replaces none. Its locked temporary name identifies leftovers. */
 import { randomBytes } from "node:crypto";
+import { statfs } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { fileErrorReason, removeIfThere, statIfThere, syncFolder, writeAll } from "../kit/durable_files.ts";
-import { opsLimits } from "./limits.ts";
 import { BackupError } from "./backups/backup_error.ts";
-import { hasDiskSpace } from "./disk_space.ts";
+import { opsLimits } from "./limits.ts";
+
+/** Whether the disk has space for `bytes` plus the reserve; `true` if this process may not query the disk. */
+export async function hasDiskSpace(folder: string, bytes: number): Promise<boolean> {
+  try {
+    const { bavail, bsize } = await statfs(folder);
+    return bytes + opsLimits.diskReserveBytes <= bavail * bsize;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotCapable) return true;
+    throw error;
+  }
+}
 
 const PARTIAL = /^\..+\.[0-9a-f]{12}\.syncline-partial$/;
 

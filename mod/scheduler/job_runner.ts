@@ -2,7 +2,7 @@
 import type { Log } from "../kit/log.ts";
 import { anonymous } from "../functions/identity.ts";
 import type { Outcome } from "../functions/outcome.ts";
-import { isSystemPath } from "../functions/system_paths.ts";
+import { isSystemPath } from "../functions/system_module.ts";
 import { functionLimits } from "../limits.ts";
 import type { JobKind } from "./tables.ts";
 import type { PendingJob } from "./due_queue.ts";

@@ -1,8 +1,7 @@
 /** HTTP endpoints of file storage (UP, FR). */
 import { type Context, Hono } from "hono";
 import type { FileTraffic } from "./stored_file.ts";
-import { readRequest, type Reads } from "./reads/reads.ts";
-import { contentSecurityPolicy } from "./reads/file_headers.ts";
+import { contentSecurityPolicy, readRequest, type Reads } from "./reads/reads.ts";
 import type { Uploads } from "./uploads/uploads.ts";
 
 export interface UploadRoutesOptions {

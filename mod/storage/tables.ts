@@ -11,7 +11,12 @@ import {
   type QueryCtx,
   type Schema,
 } from "../functions/api/service.ts";
-import { blobName } from "./blobs/blob_name.ts";
+
+/** 128 random bits, in hexadecimal. */
+export const blobName = z.string().regex(/^[0-9a-f]{32}$/);
+
+/** Key of the storage settings passed to isolates, in a file without further imports. */
+export const storageFeature = "storage";
 
 const instant = z.number();
 

@@ -3,7 +3,7 @@
  *
  * @module
  */
-export { createTestServer } from "./test_server.ts";
+export { createTestServer, type TestServer } from "./test_server.ts";
 export type {
   ModelOf,
   SignedInUser,
@@ -12,7 +12,6 @@ export type {
   TestUser,
   UploadOptions,
 } from "./test_types.ts";
-export type { TestServer } from "./test_server.ts";
 export type { TestCaller } from "./test_caller.ts";
 export type { TestSubscription } from "./test_subscription.ts";
 export { FunctionError } from "../client/mod.ts";

@@ -1,27 +1,114 @@
 /** `createTestServer`: runs an app's functions on the real engine, in the test's own process. */
-import { Scheduler } from "../scheduler/mod.ts";
 import { setImmediate } from "node:timers";
-import { SynclineClient } from "../client/mod.ts";
+import { SynclineClient, type WebSocketFactory, type WebSocketLike } from "../client/mod.ts";
 import type { AnyDataModel, DataModel, Id, MutationCtx, Schema } from "../functions/api/service.ts";
 import type { FunctionCall } from "../functions/host_port.ts";
 import { anonymous, type Identity } from "../functions/identity.ts";
 import type { LoadedApp } from "../functions/isolate/mod.ts";
 import type { Outcome } from "../functions/outcome.ts";
-import type { FunctionKind } from "../protocol/function_reference.ts";
 import type { CallArgs, FunctionName, ResultOf } from "../protocol/client_function_names.ts";
+import type { FunctionKind } from "../protocol/function_reference.ts";
+import { Scheduler } from "../scheduler/mod.ts";
 import type { RequestGate } from "../server/http/request_gate.ts";
-import { type Channel, Hub, refuseCall, type SocketHandle } from "../sync/mod.ts";
+import {
+  type Authenticator,
+  type Channel,
+  Hub,
+  refuseCall,
+  type SessionEnd,
+  type SocketHandle,
+  type Verification,
+} from "../sync/mod.ts";
 import { TestClock } from "./clock.ts";
 import { InProcessHost } from "./in_process_host.ts";
-import { memorySockets } from "./memory_socket.ts";
-import { type CallerPort, resultOf, TestCaller } from "./test_caller.ts";
-import type { TestSubscription } from "./test_subscription.ts";
 import { loadTestApp } from "./load_test_app.ts";
+import { type CallerPort, resultOf, TestCaller } from "./test_caller.ts";
 import { testGate, testHttp } from "./test_http.ts";
 import { TestStorage } from "./test_storage.ts";
-import type { ModelOf, SignedInUser, TestServerOptions, TestUser, UploadOptions } from "./test_types.ts";
+import type { TestSubscription } from "./test_subscription.ts";
 import { registerWork, testPaths } from "./test_system.ts";
-import { TestTokens } from "./test_tokens.ts";
+import type { ModelOf, SignedInUser, TestServerOptions, TestUser, UploadOptions } from "./test_types.ts";
+
+/** Returns a `WebSocket` class whose sockets connect to a hub. */
+function memorySockets(hub: Hub): WebSocketFactory {
+  return class MemorySocket implements WebSocketLike {
+    onopen: ((event: never) => void) | null = null;
+    onmessage: ((event: never) => void) | null = null;
+    onclose: ((event: never) => void) | null = null;
+    onerror: ((event: never) => void) | null = null;
+    /** The hub's end of an open socket. */
+    #handle: SocketHandle | null = null;
+    #closed = false;
+
+    constructor(_url: string) {
+      queueMicrotask(() => {
+        if (this.#closed) return;
+        this.#handle = hub.connect({
+          bufferedAmount: 0,
+          acknowledgedBytes: null,
+          setReceiveWindow: () => {},
+          cut: () => this.#later(() => this.#end(1006, "")),
+          send: (text) => this.#later(() => this.onmessage?.({ data: text } as never)),
+          close: (code, reason) => this.#later(() => this.#end(code, reason)),
+        });
+        if (this.#handle !== null) this.onopen?.({} as never);
+      });
+    }
+
+    send(text: string): void {
+      this.#later(() => this.#handle?.receive(text));
+    }
+
+    close(code = 1000, reason = ""): void {
+      this.#end(code, reason);
+    }
+
+    #later(run: () => void): void {
+      queueMicrotask(() => {
+        if (!this.#closed) run();
+      });
+    }
+
+    #end(code: number, reason: string): void {
+      if (this.#closed) return;
+      this.#closed = true;
+      this.#handle?.closed();
+      queueMicrotask(() => this.onclose?.({ code, reason } as never));
+    }
+  };
+}
+
+/** Authenticator of a test server: tokens that name an identity, without passwords or signatures. */
+class TestTokens implements Authenticator {
+  readonly #identities = new Map<string, Identity>();
+  readonly #listeners: ((ended: SessionEnd) => void)[] = [];
+
+  /** Returns a token for an identity, valid until its session ends. */
+  issue(identity: Identity): string {
+    const token = `test.${identity.sessionId}.token`;
+    this.#identities.set(token, identity);
+    return token;
+  }
+
+  /** Ends a session, like signing out. */
+  endSession(sessionId: string): void {
+    this.#identities.delete(`test.${sessionId}.token`);
+    for (const listener of this.#listeners) listener({ sessionId });
+  }
+
+  verify(token: string): Promise<Verification> {
+    const identity = this.#identities.get(token);
+    if (identity === undefined) {
+      const error = token.startsWith("test.") ? "session has ended" : "malformed access token";
+      return Promise.resolve({ ok: false, error });
+    }
+    return Promise.resolve({ ok: true, identity, expiresAt: null });
+  }
+
+  onSessionEnd(listener: (ended: SessionEnd) => void): void {
+    this.#listeners.push(listener);
+  }
+}
 
 /** Default start of a test server's clock: 2030-01-01T00:00:00Z. */
 const START = Date.UTC(2030, 0, 1);

@@ -7,7 +7,7 @@ import { findProject } from "../../mod/npm/node/project.ts";
 import { renameWithRetries } from "../../mod/npm/node/rename.ts";
 import { unpack } from "../../mod/npm/node/server_pack.ts";
 import { syncToDisk } from "../../mod/npm/node/whole_folder.ts";
-import { environmentSuggestions } from "../../mod/config/environment_suggestions.ts";
+import { environmentSuggestions } from "../../mod/config/env_file.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
 Deno.test("NP10 a variable that resembles a server option gets a hint, one of the app does not", () => {

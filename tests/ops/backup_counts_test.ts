@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { ServiceError } from "../../mod/errors.ts";
-import { BackupCounts } from "../../mod/ops/backups/backup_counts.ts";
-import { scheduledName } from "../../mod/ops/backups/scheduled/names.ts";
-import { ScheduledBackups } from "../../mod/ops/backups/scheduled/scheduled_backups.ts";
+import { BackupCounts } from "../../mod/ops/backups/backups.ts";
+import { scheduledName } from "../../mod/ops/backups/scheduled/backup_target.ts";
+import { ScheduledBackups } from "../../mod/ops/backups/scheduled/mod.ts";
 import { DAY, HOUR, MemoryTarget, summary } from "./scheduled/support.ts";
 import { FakeClock } from "../support/fake_clock.ts";
 import { TempFolder } from "../support/temp_folder.ts";

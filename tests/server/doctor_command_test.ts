@@ -4,7 +4,7 @@ import { DatabaseSync, type DatabaseSyncOptions } from "node:sqlite";
 import { exitCodes, runCommandLine } from "../../mod/cli/command_line.ts";
 import { doctorCommand, runDoctor } from "../../mod/cli/doctor_command.ts";
 import type { Finding } from "../../mod/ops/doctor/mod.ts";
-import { assessSpace, checkClock } from "../../mod/ops/doctor/doctor.ts";
+import { assessSpace, checkClock } from "../../mod/ops/doctor/mod.ts";
 import { opsLimits } from "../../mod/ops/limits.ts";
 import { LogStore } from "../../mod/ops/log/store/log_store.ts";
 import { storageLimits } from "../../mod/storage/limits.ts";

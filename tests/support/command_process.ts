@@ -15,7 +15,7 @@ import { replicaVerifyCommand } from "../../mod/cli/replica_command.ts";
 import { restoreCommand } from "../../mod/cli/restore_command.ts";
 import { runCommand } from "../../mod/cli/run_command.ts";
 import { userCommands } from "../../mod/cli/user_commands.ts";
-import { encodeJsonLine, readJsonLines } from "../../mod/kit/processes/json_lines.ts";
+import { encodeJsonLine, readJsonLines } from "../../mod/kit/processes/helper_process.ts";
 import type { Ran, Request } from "./commands.ts";
 
 const REQUEST_CHARS_MAX = 1_000_000;

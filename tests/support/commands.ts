@@ -3,7 +3,7 @@
  * because starting takes longer than most of them do. Signals, limits and kills need processes of their own.
  */
 import { fileURLToPath } from "node:url";
-import { encodeJsonLine } from "../../mod/kit/processes/json_lines.ts";
+import { encodeJsonLine } from "../../mod/kit/processes/helper_process.ts";
 
 const projectDir = fileURLToPath(new URL("../..", import.meta.url));
 const PROGRAM = fileURLToPath(new URL("./command_process.ts", import.meta.url));

@@ -1,7 +1,7 @@
 /** Responses of `GET /api/admin/stats` and related endpoints, limited to the fields that the views use. */
 import type { Member } from "../../../mod/cluster/postgres/members.ts";
 import type { RoleCount } from "../../../mod/functions/host/process/isolate_stats.ts";
-import type { GaugesAt } from "../../../mod/ops/stats/gauges.ts";
+import type { GaugesAt } from "../../../mod/ops/stats/server_stats.ts";
 import type { CommitStats, MinuteStats, StatsOfFunction, Window } from "../../../mod/ops/stats/run_stats.ts";
 
 export type { FunctionStats, StatsOfFunction } from "../../../mod/ops/stats/run_stats.ts";

@@ -3,6 +3,7 @@
  * functions of the service. The server starts `mod/server/isolate_entry.ts`. The order of its startup matters (README.md of
  * `mod/functions`).
  */
+import { createHash } from "node:crypto";
 import {
   decodeId,
   openReaderDatabase,
@@ -14,9 +15,10 @@ import {
 import { AdaptiveSpinner } from "../../kit/adaptive_spinner.ts";
 import { isDiskFull } from "../../kit/durable_files.ts";
 import { collectWhenIdle } from "../../kit/processes/idle_collection.ts";
+import { setTableResolver } from "../api/schema.ts";
 import { isolateLimits } from "../limits.ts";
-import { FrameSender, readFrames } from "../wire/segment_frames.ts";
 import type { SystemModule } from "../system_module.ts";
+import { SOURCES_URL } from "../wire/app_sources.ts";
 import type {
   Boot,
   BootAnswer,
@@ -26,33 +28,55 @@ import type {
   Reached,
   ToIsolate,
 } from "../wire/messages.ts";
-import { SOURCES_URL } from "../wire/app_sources.ts";
-import { setTableResolver } from "../api/schema.ts";
-import { currentCall } from "./runs/call.ts";
+import { ProgressFile } from "../wire/progress_file.ts";
+import { FrameSender, readFrames } from "../wire/segment_frames.ts";
+import type { App } from "./app/app.ts";
+import { jsonSchemaOf } from "./app/json_schema.ts";
+import { loadBundle, type LoadedApp } from "./app/loader.ts";
+import { consoleText } from "./ctx/log_lines.ts";
+import { withReadReports } from "./process/app_process.ts";
 import { closeAppZod, loadAppZod } from "./process/app_zod.ts";
 import { asAuthored, setAuthorFolder } from "./process/author_text.ts";
-import { setFunctionsUrl } from "./runs/call_errors.ts";
-import { watchIdle } from "./process/idle.ts";
 import { closeGlobals } from "./process/globals.ts";
-import { Leftovers } from "./process/leftovers.ts";
+import { watchIdle } from "./process/idle.ts";
 import { closeIntrinsics } from "./process/intrinsics.ts";
-import { functionFingerprints } from "./app/function_fingerprints.ts";
-import { loadBundle, type LoadedApp } from "./app/loader.ts";
+import { Leftovers } from "./process/leftovers.ts";
 import { lockDown } from "./process/lockdown.ts";
-import { consoleText } from "./ctx/log_lines.ts";
 import { keepAppFolder, revokeAll } from "./process/permissions.ts";
-import { ProgressFile } from "../wire/progress_file.ts";
-import { applyRows, reachedBy } from "./runs/apply_rows.ts";
-import { type Append, Inbox, rowAppender } from "./runs/append_row.ts";
-import { dryRun } from "./runs/dry_run.ts";
-import { runBatch } from "./runs/writer_loop.ts";
-import { runQueryBatch } from "./runs/reader_loop.ts";
-import { withReadReports } from "./process/app_process.ts";
-import { noteMissingEnv } from "./runs/missing_env.ts";
-import { runningAction } from "./runs/run_action.ts";
-import { RunnerLoop, type ToRunner } from "./runs/runner_loop.ts";
 import { catchUncaught, printBounded } from "./process/uncaught.ts";
 import { refuseUnmapped } from "./process/unmapped_modules.ts";
+import { type Append, Inbox, rowAppender } from "./runs/append_row.ts";
+import { applyRows, reachedBy } from "./runs/apply_rows.ts";
+import { currentCall } from "./runs/call.ts";
+import { setFunctionsUrl } from "./runs/call_errors.ts";
+import { dryRun } from "./runs/dry_run.ts";
+import { noteMissingEnv } from "./runs/missing_env.ts";
+import { runQueryBatch } from "./runs/reader_loop.ts";
+import { runningAction } from "./runs/run_action.ts";
+import { RunnerLoop, type ToRunner } from "./runs/runner_loop.ts";
+import { runBatch } from "./runs/writer_loop.ts";
+
+const PRINT_CHARS = 12;
+
+/** Returns a fingerprint of each app function by path, derived from its kind, schemas and source. */
+function functionFingerprints({ functions }: Pick<App, "functions">): Record<string, string> {
+  const prints: Record<string, string> = {};
+  for (const { udfPath, spec, system } of functions.values()) {
+    if (system) continue;
+    const { kind, visibility, args, returns, handler } = spec;
+    const schemas = [args, returns].map((schema) => schema === null ? null : jsonSchemaOf(schema));
+    prints[udfPath] = createHash("sha256")
+      .update(JSON.stringify([kind, visibility, schemas, sourceOf(handler)])).digest("base64url")
+      .slice(0, PRINT_CHARS);
+  }
+  return prints;
+}
+
+const { toString } = Function.prototype;
+
+function sourceOf(handler: unknown): string {
+  return String(Reflect.apply(toString, handler, []));
+}
 
 const exit: (code: number) => never = Deno.exit;
 const { error: printError } = console;

@@ -8,8 +8,7 @@ import { SOURCES_URL } from "../wire/app_sources.ts";
 import { findModules } from "../module_files.ts";
 import { BundleFailure, failureOf, retryFlags } from "./bundle_errors.ts";
 import { type BundleInputs, checkInputs } from "./bundle_inputs.ts";
-import { type AppPlace, packageRoots } from "./package_roots.ts";
-import { isInside, nameBelow } from "./paths.ts";
+import { type AppPlace, isInside, nameBelow, packageRoots } from "./package_roots.ts";
 
 /** The name of a bundle in its code folder. */
 export const BUNDLE_NAME = "bundle.js";

@@ -1,6 +1,6 @@
 /** Turns the bundler's report into errors for authors: file, line and advice. */
 import { dirname, join } from "node:path";
-import { isInside, nameBelow } from "./paths.ts";
+import { isInside, nameBelow } from "./package_roots.ts";
 
 /** Thrown if an app cannot be bundled. The message is one line. */
 export class BundleFailure extends Error {

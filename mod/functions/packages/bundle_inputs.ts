@@ -3,7 +3,7 @@ import { isBuiltin } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { packageLimits } from "../limits.ts";
 import { authorName, BundleFailure, isBare, missingText, packageOf } from "./bundle_errors.ts";
-import { isInside } from "./paths.ts";
+import { isInside } from "./package_roots.ts";
 
 /** The files of a bundle by path, relative to the parent of the functions folder, as the bundler reports them. */
 export type BundleInputs = Readonly<

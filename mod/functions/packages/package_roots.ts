@@ -1,7 +1,16 @@
 /** Finds the folders that contain the npm packages of an app. */
 import { dirname } from "node:path";
 import { packageLimits } from "../limits.ts";
-import { isInside } from "./paths.ts";
+
+/** Returns a path relative to a folder that contains it: `src/a.ts`. The folder may be the root. */
+export function nameBelow(folder: string, path: string): string {
+  return path.slice(folder === "/" ? 1 : folder.length + 1);
+}
+
+/** Paths of files below folders. */
+export function isInside(path: string, folders: readonly string[]): boolean {
+  return folders.some((folder) => path === folder || path.startsWith(folder === "/" ? folder : `${folder}/`));
+}
 
 /** The location of an app, and the folder that must not be part of it. Absolute and real. */
 export interface AppPlace {

@@ -8,6 +8,7 @@ export {
   writeDeployed,
 } from "./deployed.ts";
 export {
+  FileSums,
   hashOf,
   isBelow,
   isHash,
@@ -16,7 +17,6 @@ export {
   type VersionContent,
   type VersionFile,
 } from "./manifest.ts";
-export { FileSums } from "./file_sums.ts";
 export {
   bundleContent,
   type Version,

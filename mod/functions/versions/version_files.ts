@@ -3,8 +3,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { dirname, join } from "node:path";
 import { removeIfThere, syncFolder, writeAll } from "../../kit/durable_files.ts";
 import type { TimeSlicer } from "../../kit/clock.ts";
-import { sumOf } from "./file_sums.ts";
-import { type Manifest, parseManifest } from "./manifest.ts";
+import { type Manifest, parseManifest, sumOf } from "./manifest.ts";
 
 const MANIFEST = "version.json";
 const CODE = "code";

@@ -1,26 +1,107 @@
 /** The versions of an app's code: bundles in folders named by their hash. The server never serves the author's folder. */
-import { join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { isDiskFull } from "../../kit/durable_files.ts";
 import { TimeSlicer } from "../../kit/clock.ts";
+import { isDiskFull, removeIfThere, statIfThere, syncFolder } from "../../kit/durable_files.ts";
 import { versionLimits } from "../limits.ts";
 import { type AppBundle, type AppPlace, BUNDLE_NAME, bundleApp } from "../packages/mod.ts";
-import { nameBelow } from "../packages/paths.ts";
+import { nameBelow } from "../packages/package_roots.ts";
 import { readDeployed } from "./deployed.ts";
-import { sumOf } from "./file_sums.ts";
-import { hashOf, isHash, type Manifest, type VersionContent } from "./manifest.ts";
-import { bundleOldVersion, OLD_BUNDLE_NAME } from "./old_version.ts";
+import {
+  hashOf,
+  isHash,
+  type Manifest,
+  type OldCode,
+  type OldTarget,
+  sumOf,
+  type VersionContent,
+} from "./manifest.ts";
 import {
   ChangedError,
   checkFiles,
   codeFolder,
   DamagedVersionError,
   holdVersion,
+  newFolder,
   readManifest,
   removeUnfinishedVersions,
   removeVersion,
   writeVersion,
 } from "./version_files.ts";
+
+/** The name of the bundle in the code folder. The author's files there have other names. */
+const OLD_BUNDLE_NAME = "syncline-bundle.js";
+
+/** Writes the bundle and its checksum, unless they exist and match. */
+async function bundleOldVersion(
+  versionsDir: string,
+  { functions, code, files }: {
+    readonly functions: string;
+    readonly code: OldCode;
+    readonly files: Readonly<Record<string, unknown>>;
+  },
+  { folder, bundle }: { readonly folder: string; readonly bundle: string },
+): Promise<void> {
+  const sumPath = `${bundle}.sha256`;
+  if (await statIfThere(bundle) !== null && await statIfThere(sumPath) !== null) {
+    if (sumOf(await Deno.readFile(bundle)).sum === await Deno.readTextFile(sumPath)) return;
+  }
+  // The bundler finds packages by files that these versions lack, so that it gets relative paths instead.
+  const temporary = await newFolder(versionsDir);
+  using _lock = temporary.manifest;
+  const work = join(await Deno.realPath(temporary.path), "code");
+  try {
+    for (const path of Object.keys(files)) {
+      if (!/\.(?:[cm]?[jt]sx?|json)$/.test(path)) continue;
+      await Deno.mkdir(dirname(join(work, path)), { recursive: true });
+      const text = await Deno.readTextFile(join(folder, path));
+      await Deno.writeTextFile(join(work, path), path.endsWith(".json") ? text : withPaths(text, path, code));
+    }
+    const made = await bundleApp({ functionsDir: join(work, functions), dataDir: folder, within: work });
+    await Deno.writeFile(join(work, OLD_BUNDLE_NAME), made.code, { mode: 0o400 });
+    await syncFolder(join(work, OLD_BUNDLE_NAME));
+    await removeIfThere(sumPath);
+    await Deno.rename(join(work, OLD_BUNDLE_NAME), bundle);
+    await Deno.writeTextFile(sumPath, sumOf(made.code).sum);
+  } finally {
+    await removeIfThere(temporary.path);
+  }
+}
+
+const SPECIFIER = /(\b(?:from|import)\s*\(?\s*|\brequire(?:\.resolve)?\s*\(\s*)(["'`])([^"'`\\\n$]+)\2/g;
+
+/** Replaces the names of packages by relative paths. */
+function withPaths(text: string, path: string, { scopes, table }: OldCode): string {
+  const file = table.files[path];
+  const scope = Object.keys(scopes).filter((name) => name === "." || `./${path}`.startsWith(`${name}/`))
+    .toSorted((a, b) => b.length - a.length)[0] ?? "";
+  return text.replace(SPECIFIER, (whole, before: string, quote: string, specifier: string) => {
+    const target = before.startsWith("require")
+      ? targetOf(file?.requires[specifier])
+      : targetOf(file?.imports[specifier]) ?? addressOf(scopes[scope]?.[specifier]);
+    if (target === null || target.split("/").includes("..")) return whole;
+    const place = relative(dirname(path), target);
+    return `${before}${quote}${
+      /^node:/.test(target) ? target : place.startsWith(".") ? place : `./${place}`
+    }${quote}`;
+  });
+}
+
+function targetOf(target: OldTarget | undefined): string | null {
+  return target?.file ?? addressOf(target?.module);
+}
+
+/** The path of a module or CommonJS file, or the name of a module of the runtime. */
+function addressOf(address: string | undefined): string | null {
+  if (address === undefined) return null;
+  if (address.startsWith("./")) return address.slice(2);
+  if (!address.startsWith("data:")) return null;
+  const source = address.replaceAll("%23", "#").replaceAll("%25", "%");
+  const [, builtin] = /^data:text\/javascript,export\*from"(node:[^"]+)"/.exec(source) ?? [];
+  if (builtin !== undefined) return builtin;
+  const [, path] = /\]\(("(?:[^"\\]|\\.)*")\),n=/.exec(source) ?? [];
+  return path === undefined ? null : JSON.parse(path) as string;
+}
 
 /** A version that can be loaded. Paths are absolute and real. */
 export interface Version {

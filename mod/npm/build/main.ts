@@ -1,9 +1,47 @@
 /** `deno task build:npm`: writes the npm packages `dist/npm/syncline` and `dist/npm/create-syncline`. */
 import * as esbuild from "esbuild";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { refuseOtherKind, runBuild } from "../../build/output_file.ts";
-import { writeCreatePackage } from "./create_package.ts";
-import { writeSynclinePackage } from "./syncline_package.ts";
+import { writeDeclarations } from "../../client/build/declarations.ts";
+import { writeModules } from "../../client/build/javascript.ts";
+import { ENTRIES } from "../../client/build/package_files.ts";
+import { copyTree, projectDir } from "./copy_tree.ts";
+import { createManifest, synclineManifest } from "./manifests.ts";
+import { writeProgram } from "./node_program.ts";
+import { writeServer } from "./server_files.ts";
+
+/** Writes the package into a new folder. */
+async function writeCreatePackage(folder: string): Promise<void> {
+  await Deno.mkdir(folder, { recursive: true });
+  await writeProgram(folder, { name: "create-syncline", entry: "create.ts" });
+  await copyTree(join(projectDir, "templates"), join(folder, "templates"));
+  await Deno.writeTextFile(join(folder, "package.json"), await createManifest());
+  const readme = "# create-syncline\n\n`npm create syncline@latest my-app` creates a new Syncline app.\n";
+  await Deno.writeTextFile(join(folder, "README.md"), readme);
+  for (const file of ["LICENSE", "CHANGELOG.md"]) {
+    await Deno.copyFile(join(projectDir, file), join(folder, file));
+  }
+}
+
+/** Exports of the package, and their modules relative to the entries of the client's package. */
+const entries = { ...ENTRIES, test: "../../testing/node/mod.ts" };
+
+/** Writes the package into a new folder. */
+async function writeSynclinePackage(folder: string): Promise<void> {
+  await Deno.mkdir(folder, { recursive: true });
+  await writeModules(folder, entries);
+  await writeDeclarations(folder, entries);
+  const server = await writeServer(folder);
+  await writeProgram(folder, { name: "syncline", entry: "syncline.ts", server });
+  // `syncline init` copies these into an existing project.
+  await copyTree(join(projectDir, "templates"), join(folder, "templates"));
+  await Deno.writeTextFile(join(folder, "package.json"), await synclineManifest(Object.keys(entries)));
+  await Deno.copyFile(fileURLToPath(new URL("readme.md", import.meta.url)), join(folder, "README.md"));
+  for (const file of ["LICENSE", "CHANGELOG.md"]) {
+    await Deno.copyFile(join(projectDir, file), join(folder, file));
+  }
+}
 
 const OUTPUT = fileURLToPath(new URL("../../../dist/npm", import.meta.url));
 

@@ -1,6 +1,6 @@
 /** Warns about environment variables that resemble a variable of the server. */
 import process from "node:process";
-import { environmentSuggestions } from "../../config/environment_suggestions.ts";
+import { environmentSuggestions } from "../../config/env_file.ts";
 
 /** Names of the server's variables, inserted by the build. */
 declare const SYNCLINE_VARIABLES: readonly string[];

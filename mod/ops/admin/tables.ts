@@ -9,7 +9,10 @@ import {
   type SystemMutationCtx,
   type SystemQueryCtx,
 } from "../../functions/api/service.ts";
-import { importModes } from "../tables/formats.ts";
+import { importModes } from "../tables/mod.ts";
+
+/** Key of the settings passed to isolates, in a file without further imports. */
+export const settingsFeature = "settings";
 
 const instant = z.number();
 

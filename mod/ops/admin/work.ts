@@ -2,7 +2,7 @@
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import type { Log } from "../../kit/log.ts";
 import { yieldToEventLoop } from "../../kit/clock.ts";
-import type { ImportMode } from "../tables/formats.ts";
+import type { ImportMode } from "../tables/mod.ts";
 import type { Where } from "./where_args.ts";
 import { system } from "./system.ts";
 

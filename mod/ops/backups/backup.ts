@@ -16,8 +16,7 @@ import type { OnProgress } from "../progress.ts";
 import { opsLimits } from "../limits.ts";
 import { type ArchiveEntry, type ArchiveManifest, archiveNames, writeArchive } from "./archive/mod.ts";
 import { BackupError, NoSpaceError } from "./backup_error.ts";
-import { hasDiskSpace } from "../disk_space.ts";
-import { NewFile } from "../new_file.ts";
+import { hasDiskSpace, NewFile } from "../new_file.ts";
 import { blobsIn, StoredFiles } from "./snapshot/stored_files.ts";
 import { WorkFolder } from "./snapshot/work_folder.ts";
 

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { removeIfThere, syncFolder } from "../../kit/durable_files.ts";
-import { ArchiveError } from "./archive/archive_error.ts";
+import { ArchiveError } from "./archive/frames.ts";
 import type { ArchiveManifest } from "./archive/mod.ts";
 import { removeAbandonedFiles } from "../new_file.ts";
 

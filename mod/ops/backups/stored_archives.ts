@@ -1,9 +1,8 @@
 /** Backup archives at a location: listing and downloading. */
 import { dirname } from "node:path";
 import { LocationError, type ObjectInfo, type ObjectReader } from "../../kit/locations/object_store.ts";
-import { hasDiskSpace } from "../disk_space.ts";
+import { hasDiskSpace, NewFile } from "../new_file.ts";
 import { opsLimits } from "../limits.ts";
-import { NewFile } from "../new_file.ts";
 
 /** Lists the newest archives directly at a location, newest first, up to a limit. */
 export async function newestArchives(store: ObjectReader): Promise<ObjectInfo[]> {

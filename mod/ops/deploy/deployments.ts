@@ -16,7 +16,7 @@ import { isDiskFull, type StagedFile } from "../../kit/durable_files.ts";
 import type { Log } from "../../kit/log.ts";
 import { deployLimits } from "../limits.ts";
 import { spoolBody, type SpooledBody } from "../spooled_body.ts";
-import { BundleError } from "./bundle/bundle_error.ts";
+import { BundleError } from "./bundle/bundle_manifest.ts";
 import { takeBundle } from "./bundle/take.ts";
 import { type DeployChanges, deployChanges, mismatchText, type WaitingJobs } from "./changes.ts";
 

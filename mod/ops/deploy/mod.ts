@@ -1,13 +1,11 @@
 /** Deploys, deploy keys, environment variables and data migrations, for the server and the CLI. */
 export type { Bundle } from "./bundle/pack.ts";
 export { takeBundle } from "./bundle/take.ts";
-export { BundleError } from "./bundle/bundle_error.ts";
+export { BundleError } from "./bundle/bundle_manifest.ts";
 export type { DeployChanges } from "./changes.ts";
 export { DeployKeys } from "./deploy_keys.ts";
 export { type DeployedVersions, Deployments, type DeployResult, type SharedVersions } from "./deployments.ts";
-export { MigrationRunner } from "./migration_runner.ts";
-export { migrationActions } from "./migrations.ts";
-export { MigrationSteps } from "./migration_steps.ts";
+export { migrationActions, MigrationRunner, MigrationSteps } from "./migrations.ts";
 export { deployRoutes } from "./routes.ts";
 export { Variables } from "./variables.ts";
 

@@ -10,6 +10,9 @@ import {
   type SystemQueryCtx,
 } from "../../functions/api/service.ts";
 
+/** Code of the error that a successful dry run throws to roll back its writes. */
+export const DRY_RUN_DONE = "migration_tried";
+
 const instant = z.number();
 
 export const tables = {

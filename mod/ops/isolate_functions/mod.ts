@@ -17,8 +17,7 @@ import {
   rows,
 } from "../admin/isolate_functions/settings.ts";
 import * as work from "../admin/isolate_functions/work.ts";
-import { settingsFeature } from "../admin/settings_name.ts";
-import { tables } from "../admin/tables.ts";
+import { settingsFeature, tables } from "../admin/tables.ts";
 import { deployModules } from "../deploy/isolate_functions/mod.ts";
 import { healthFunctions, tables as healthTables } from "../health/isolate_functions.ts";
 import { check, empty, write } from "./import.ts";

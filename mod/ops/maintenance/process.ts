@@ -1,12 +1,12 @@
 /** Entry point of the maintenance process, which may access only the data folder, and exits when its input ends. */
 import { UnusableDatabaseError } from "../../engine/mod.ts";
-import { encodeJsonLine } from "../../kit/processes/json_lines.ts";
+import { encodeJsonLine } from "../../kit/processes/helper_process.ts";
 import { isDiskFull, writeAll } from "../../kit/durable_files.ts";
 import { ArchiveError } from "../backups/archive/mod.ts";
 import { createBackup } from "../backups/backup.ts";
 import { BackupError } from "../backups/backup_error.ts";
 import { RestoreError, type RestoreFailureCause, stageRestore } from "../backups/restore/mod.ts";
-import { type Answer, type Job, readMessages, type Work } from "./messages.ts";
+import { type Answer, type Job, readMessages, type Work } from "./mod.ts";
 
 const USER_ERRORS = [BackupError, ArchiveError, UnusableDatabaseError];
 

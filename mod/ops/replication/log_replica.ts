@@ -12,8 +12,7 @@ import {
   snapshotFile,
   type SnapshotName,
 } from "./names.ts";
-import { markerBytes } from "./replica_marker.ts";
-import type { ReplicaReader } from "./replica_target.ts";
+import { markerBytes, type ReplicaReader } from "./replica_target.ts";
 import { packSegment } from "./segment.ts";
 
 export interface LoggedSnapshot {

@@ -1,8 +1,20 @@
 /** Replication: ships the journal to a folder or bucket, and restores earlier states from there. */
 export type { FollowerUpdate } from "./follow/update_follower.ts";
-export { fetchSnapshotInProcess, FollowerUpdateError, updateFollowerInProcess } from "./follow/update_job.ts";
-export { type CommitLog, type LogBatch, LogGapError, type LogPosition } from "./follow/commit_log.ts";
-export { Follower, type FollowerDatabase, type FollowerFigures } from "./follow/follower.ts";
+export {
+  fetchSnapshotInProcess,
+  FollowerUpdateError,
+  stageInProcess,
+  updateFollowerInProcess,
+} from "./process/jobs.ts";
+export {
+  type CommitLog,
+  Follower,
+  type FollowerDatabase,
+  type FollowerFigures,
+  type LogBatch,
+  LogGapError,
+  type LogPosition,
+} from "./follow/follower.ts";
 export { ProcessLog } from "./follow/process_log.ts";
 export { type Generation, planRestore, rangesText, type RestorePlan, type RestorePoint } from "./history.ts";
 export { isGeneration } from "./names.ts";
@@ -15,7 +27,6 @@ export {
   stagePoint,
 } from "./restore_point.ts";
 export { type ReplicationPort, replicationRoutes } from "./routes.ts";
-export { stageInProcess } from "./stage_job.ts";
 export { verifyReplica, type VerifyReport } from "./verify.ts";
 export { type LoggedSnapshot, LogReplica, type LogSource } from "./log_replica.ts";
 export { openTarget, type ReplicaReader, targetProbe } from "./replica_target.ts";

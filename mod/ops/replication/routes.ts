@@ -10,7 +10,7 @@ import { type RestorePort, stagedFor } from "../backups/restore/routes.ts";
 import type { RestorePoint } from "./history.ts";
 import { isGeneration } from "./names.ts";
 import type { StagedPoint } from "./restore_point.ts";
-import { StageJobError } from "./stage_job.ts";
+import { StageJobError } from "./process/jobs.ts";
 
 /** Replication as used by the endpoints. */
 export interface ReplicationPort {

@@ -9,11 +9,17 @@ import { replicationLimits } from "../limits.ts";
 import { gapOf, type Generation, generationsOf, type Segment } from "./history.ts";
 import { Merger, type MergeRule } from "./merger.ts";
 import { generationFile, GENERATIONS, segmentFile, snapshotFile } from "./names.ts";
-import { type Claim, createReplica, generationBytes, Ownership } from "./replica_marker.ts";
+import {
+  type Claim,
+  createReplica,
+  generationBytes,
+  Ownership,
+  removeLeftovers,
+  type TargetObject,
+} from "./replica_target.ts";
 import { newestOf, removeExpired, RetentionClock } from "./retention.ts";
 import { packSegment } from "./segment.ts";
 import type { GenerationReport, ShippingStatus } from "./status.ts";
-import { removeLeftovers, type TargetObject } from "./replica_target.ts";
 
 /** A snapshot of the database in a file. */
 export interface MadeSnapshot {

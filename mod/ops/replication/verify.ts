@@ -14,7 +14,7 @@ import {
   type Snapshot,
 } from "./history.ts";
 import { GENERATIONS } from "./names.ts";
-import { rowsOf } from "./segment_rows.ts";
+import { rowsOf } from "./segment.ts";
 import { listGenerations, type PointProgress, stagePoint } from "./restore_point.ts";
 import type { ReplicaReader } from "./replica_target.ts";
 

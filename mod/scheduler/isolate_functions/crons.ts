@@ -1,6 +1,6 @@
 /** Transactions on cron job rows: declaring them, and starting due runs. */
 import { z } from "zod";
-import { isSystemPath } from "../../functions/system_paths.ts";
+import { isSystemPath } from "../../functions/system_module.ts";
 import {
   cronScheduleSchema,
   functionKindSchema,

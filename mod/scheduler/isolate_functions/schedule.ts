@@ -3,7 +3,7 @@ import { z } from "zod";
 import { withHelp } from "../../explained.ts";
 import type { Id, Lineage, LineageKeeper } from "../../functions/api/service.ts";
 import { schedulerLimits } from "../../functions/limits.ts";
-import { isSystemPath } from "../../functions/system_paths.ts";
+import { isSystemPath } from "../../functions/system_module.ts";
 import { functionLimits } from "../../limits.ts";
 import {
   functionKindSchema,

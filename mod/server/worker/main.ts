@@ -1,7 +1,7 @@
 /** Entry point of a worker process. Reads its configuration from standard input and ends with the process that started it. */
 import { stderrLog } from "../../kit/log.ts";
 import { collectWhenIdle } from "../../kit/processes/idle_collection.ts";
-import { readJsonLines } from "../../kit/processes/json_lines.ts";
+import { readJsonLines } from "../../kit/processes/helper_process.ts";
 import { workerLimits } from "../limits.ts";
 import { openNativeSockets } from "../net/native_sockets.ts";
 import type { WorkerBoot } from "../workers/boot.ts";

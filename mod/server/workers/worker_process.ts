@@ -1,7 +1,6 @@
 /** The process of a worker, from start to end. */
 import { fileURLToPath } from "node:url";
-import { allowedPaths, HelperProcess } from "../../kit/processes/helper_process.ts";
-import { encodeJsonLine } from "../../kit/processes/json_lines.ts";
+import { allowedPaths, encodeJsonLine, HelperProcess } from "../../kit/processes/helper_process.ts";
 import { entryModule, programRoot } from "../../kit/processes/program_root.ts";
 import { workerLimits } from "../limits.ts";
 import { PROGRAM_FILES, socketFolders } from "../permissions/narrow.ts";

@@ -15,8 +15,7 @@ import {
   uploadedFile,
 } from "./files.ts";
 import { filesBatch, referencesBatch } from "./references.ts";
-import { storageFeature } from "../settings_name.ts";
-import { tables } from "../tables.ts";
+import { storageFeature, tables } from "../tables.ts";
 
 /** Called by the server only, at `_system/storage:<name>`. */
 export const systemFunctions = {

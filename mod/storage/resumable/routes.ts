@@ -1,8 +1,8 @@
 /** HTTP routes of the tus protocol: `/<token of the upload URL>` below the mount path is an upload. */
 import { type Context, Hono } from "hono";
 import { MethodNotAllowedError, ServiceError } from "../../errors.ts";
-import { contentSecurityPolicy } from "../reads/file_headers.ts";
-import { checksumAlgorithms, tusVersion } from "./headers.ts";
+import { contentSecurityPolicy } from "../reads/reads.ts";
+import { checksumAlgorithms, tusVersion } from "./upload.ts";
 import type { ResumableUploads, TusRequest, UploadState } from "./uploads.ts";
 
 export interface ResumableRoutesOptions {

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { z } from "zod";
 import { removeIfThere, statIfThere, syncFolder, writeDurably } from "../../kit/durable_files.ts";
-import { blobName } from "../blobs/blob_name.ts";
+import { blobName } from "../tables.ts";
 
 const RECORD = ".json";
 const BYTES = ".part";

@@ -12,8 +12,16 @@ import { cleanFileName, type FileTraffic, isContentType } from "../stored_file.t
 import { system } from "../system_calls.ts";
 import { commitUpload, type UploadUrls } from "../uploads/uploads.ts";
 import type { UploadToken } from "../url_signer.ts";
-import { byteCount, chunkContentType, uploadChecksum, uploadMetadata } from "./headers.ts";
-import { ResumableUpload, tooLong, type UploadPiece, UploadQuota } from "./upload.ts";
+import {
+  byteCount,
+  chunkContentType,
+  ResumableUpload,
+  tooLong,
+  uploadChecksum,
+  uploadMetadata,
+  type UploadPiece,
+  UploadQuota,
+} from "./upload.ts";
 import { Spool, type UploadRecord } from "./spool.ts";
 
 export interface TusRequest {

@@ -1,17 +1,58 @@
 /** `createTestServer` for tests that run in Node. The server runs in a separate Deno process. */
 import { Buffer } from "node:buffer";
 import { fileURLToPath } from "node:url";
-import { SynclineClient } from "../../client/mod.ts";
+import { SynclineClient, type WebSocketFactory, type WebSocketLike } from "../../client/mod.ts";
 import type { DataModel, Id, MutationCtx, Schema } from "../../functions/api/service.ts";
 import { anonymous } from "../../functions/identity.ts";
 import type { CallArgs, FunctionName, ResultOf } from "../../protocol/client_function_names.ts";
 import { decodeValue, encodeValue, recorder } from "../remote/chains.ts";
 import type { Operations } from "../remote/messages.ts";
 import { type CallerFacts, type CallerPort, TestCaller } from "../test_caller.ts";
-import type { ModelOf, SignedInUser, TestServerOptions, TestUser, UploadOptions } from "../test_types.ts";
 import type { TestSubscription } from "../test_subscription.ts";
+import type { ModelOf, SignedInUser, TestServerOptions, TestUser, UploadOptions } from "../test_types.ts";
 import { ServersProcess } from "./servers_process.ts";
-import { tunnelSockets } from "./tunnel_socket.ts";
+
+/** Returns a `WebSocket` class whose sockets connect to a server. */
+function tunnelSockets(servers: ServersProcess, server: number): WebSocketFactory {
+  return class TunnelSocket implements WebSocketLike {
+    onopen: ((event: never) => void) | null = null;
+    onmessage: ((event: never) => void) | null = null;
+    onclose: ((event: never) => void) | null = null;
+    onerror: ((event: never) => void) | null = null;
+    readonly #number = servers.number();
+    #closed = false;
+
+    constructor(_url: string) {
+      servers.addSocket(this.#number, {
+        received: (text) => {
+          if (!this.#closed) this.onmessage?.({ data: text } as never);
+        },
+        closed: (code, reason) => this.#end(code, reason),
+      });
+      servers.send("socketOpen", { server, socket: this.#number });
+      queueMicrotask(() => {
+        if (!this.#closed) this.onopen?.({} as never);
+      });
+    }
+
+    send(text: string): void {
+      if (!this.#closed) servers.send("socketSend", { socket: this.#number, text });
+    }
+
+    close(code = 1000, reason = ""): void {
+      if (this.#closed) return;
+      servers.send("socketClose", { socket: this.#number });
+      this.#end(code, reason);
+    }
+
+    #end(code: number, reason: string): void {
+      if (this.#closed) return;
+      this.#closed = true;
+      servers.removeSocket(this.#number);
+      queueMicrotask(() => this.onclose?.({ code, reason } as never));
+    }
+  };
+}
 
 export type NodeTestServerOptions<S extends Schema = Schema> =
   & Omit<TestServerOptions<S>, "modules" | "functionsDir">

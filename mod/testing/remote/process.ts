@@ -4,9 +4,9 @@
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { FunctionError } from "../../client/mod.ts";
+import type { SocketHandle } from "../../sync/mod.ts";
 import { callerFacts, type TestCaller } from "../test_caller.ts";
 import { createTestServer, remoteAccess, type TestServer } from "../test_server.ts";
-import type { SocketHandle } from "../../sync/mod.ts";
 import { applyChain, decodeValue, encodeValue } from "./chains.ts";
 import {
   MESSAGE_PREFIX,
@@ -15,8 +15,23 @@ import {
   type ProcessMessage,
   type ProcessRequest,
   type WireError,
+  type WireRequest,
+  type WireResponse,
 } from "./messages.ts";
-import { toRequest, toWire } from "./wire_http.ts";
+
+function toRequest({ url, method, headers, body }: WireRequest): Request {
+  return new Request(url, {
+    method,
+    headers: headers.map(([name, value]): [string, string] => [name, value]),
+    ...(body !== null && { body: Uint8Array.fromBase64(body) }),
+  });
+}
+
+async function toWire(response: Response): Promise<WireResponse> {
+  const { status } = response;
+  const body = new Uint8Array(await response.arrayBuffer()).toBase64();
+  return { status, headers: [...response.headers], body };
+}
 
 /** A running callback: its transaction, and the function that ends it. */
 interface Work {

@@ -106,3 +106,133 @@ Deno.test("queries return their value, or an error with a cause", async (t) => {
     assert.equal(ts, 1);
   });
 
+  await t.step(
+    "unknown, internal and misused functions are indistinguishable unless the caller may know them",
+    async () => {
+      const missing = errorOf(await reader.query("no:such"));
+      assert.deepEqual([missing.kind, missing.message], [
+        "unknown_function",
+        'There is no function "no:such"',
+      ]);
+      const hidden = errorOf(await reader.query(notes("hidden")));
+      assert.equal(hidden.message, `There is no function "${notes("hidden")}"`);
+      assert.equal((await reader.query(notes("hidden"), {}, { origin: "server" })).value, 1);
+      const kind = errorOf(await writer.mutate(notes("list")));
+      assert.deepEqual([kind.kind, kind.message], [
+        "unknown_function",
+        `"${notes("list")}" is a query, not a mutation`,
+      ]);
+      assert.equal(errorOf(await reader.query("__proto__")).kind, "unknown_function");
+    },
+  );
+
+  await t.step("user errors carry code and data, also when the class is another copy", async () => {
+    const error = errorOf(await writer.mutate(notes("userError")));
+    assert.deepEqual(
+      [error.kind, error.message, error.data],
+      ["user", "The box is full", { code: "full", data: { size: 3 } }],
+    );
+    const foreign = errorOf(await writer.mutate(notes("foreignUserError")));
+    assert.deepEqual([foreign.kind, foreign.data], ["user", { code: "full", data: null }]);
+    const bad = errorOf(await reader.query(notes("badUserError")));
+    assert.equal(bad.kind, "internal");
+    assert.match(bad.message, /data of a UserError at when is a Date/);
+  });
+
+  await t.step("any thrown value becomes an error", async () => {
+    assert.match(errorOf(await reader.query(notes("notAnError"))).message, /not an Error: \{ status: 3 \}/);
+    assert.match(errorOf(await reader.query(notes("thrownNothing"))).message, /not an Error: undefined/);
+    assert.match(errorOf(await reader.query(notes("hostile"))).message, /cannot be read/);
+  });
+
+  await t.step("stack traces contain only the author's files and lines", async () => {
+    const { message, stack } = errorOf(await reader.query(notes("stack")));
+    assert.equal(message, "deep inside");
+    const source = app["deep/er/notes.ts"].split("\n");
+    const line = source.findIndex((text) => text.includes("RangeError")) + 1;
+    const caller = source.findIndex((text) => text.trim() === "fails();") + 1;
+    assert.deepEqual(stack?.split("\n").map((frame) => frame.trim().replace(/:\d+\)?$/, "")), [
+      `at fails (deep/er/notes.ts:${line}`,
+      `at Object.handler (deep/er/notes.ts:${caller}`,
+    ]);
+  });
+
+  await t.step("results that are not JSON are errors with advice", async () => {
+    const messages: Record<string, RegExp> = {
+      unrun: /is a query that was not run: end it with \.collect\(\)/,
+      unawaited: /at note is a promise: await it/,
+      nan: /at a\[1\] is NaN/,
+      big: /more than the limit of 16777216/,
+    };
+    for (const [name, message] of Object.entries(messages)) {
+      const error = errorOf(await reader.query(notes(name)));
+      assert.equal(error.kind, "internal");
+      assert.match(error.message, message);
+    }
+    assert.equal((await reader.query(notes("nothing"))).value, null);
+  });
+
+  await t.step(
+    "a handler that never resolves fails immediately, one that waits for the platform does not",
+    async () => {
+      assert.match(
+        errorOf(await reader.query(notes("never"))).message,
+        /awaits something that never happens/,
+      );
+      assert.equal((await reader.query(notes("slowDigest"))).value, 32);
+    },
+  );
+
+  await t.step(
+    "timers, fetch and writes in the wrong function get an error that names the right one",
+    async () => {
+      assert.match(
+        errorOf(await reader.query(notes("timer"))).message,
+        /setTimeout is not available in queries/,
+      );
+      assert.match(
+        errorOf(await writer.mutate(notes("fetches"))).message,
+        /fetch is not available .* use it in an action/,
+      );
+      assert.match(
+        errorOf(await reader.query(notes("writes"))).message,
+        /A query cannot write .* make the function a mutation/,
+      );
+    },
+  );
+
+  await t.step("log lines have levels and fields, and a flood is cut", async () => {
+    const { logLines } = await reader.query(notes("logs"));
+    assert.deepEqual(logLines, [
+      "[INFO] seen count=2",
+      "[WARN] careful [ 1 ]",
+      "[INFO] plain",
+      '[ERROR] bad why="two words"',
+    ]);
+    const flood = await reader.query(notes("flood"));
+    assert.equal(flood.logLines.length, 257);
+  });
+
+  await t.step("reads of the identity are reported", async () => {
+    const identity = user("u1", "s1");
+    const [ping, ids, who, session, spread] = (await reader.wave(
+      ["ping", notes("ids"), notes("who"), notes("session"), notes("spread")].map((path) =>
+        call(path, {}, { identity })
+      ),
+    )).answers;
+    assert.equal(ping?.details.scope, "nothing");
+    assert.deepEqual([ids?.details.scope, ids?.value], ["principal", "u1"]);
+    // Claims belong to one token, so the result that shows them belongs to one session.
+    assert.deepEqual([who?.details.scope, who?.value], ["session", {
+      user: "u1",
+      identity: { userId: "u1", adminId: null, claims: {} },
+    }]);
+    assert.deepEqual([session?.details.scope, session?.value], ["session", "s1"]);
+    assert.deepEqual([spread?.details.scope, spread?.value], ["principal", "u1"]);
+    const anonymous = await reader.query(notes("who"));
+    assert.deepEqual([anonymous.details.scope, anonymous.value], ["principal", {
+      user: null,
+      identity: null,
+    }]);
+  });
+});

@@ -110,5 +110,56 @@ Deno.test("pages follow one another without gap or repetition, despite writes be
   );
 });
 
-Deno.test("each misuse has a message with advice", async (t) => {
+Deno.test("each misuse has a message that says what to do", async (t) => {
   using database = open();
+  await database.write((db) => db.insert("items", { kind: "a" }));
+  // These attempts do not compile.
+  const misuses: readonly (readonly [name: string, run: (db: Unchecked) => unknown, message: RegExp])[] = [
+    [
+      "too many conditions",
+      (db) =>
+        db.query("items").withIndex(
+          "by_city",
+          (q: Unchecked) => q.eq("place.city", "a").eq("_creationTime", 1).eq("kind", 1),
+        ),
+      /one condition too many/,
+    ],
+    [
+      "no search",
+      (db) => db.query("items").withSearchIndex("by_search", (q: unknown) => q),
+      /needs q\.search\("kind", text\)/,
+    ],
+    [
+      "an unknown search index",
+      (db) => db.query("items").withSearchIndex("by_x", () => {}),
+      /no search index "by_x"; .* by_search/,
+    ],
+    [
+      "a vector filter on another field",
+      (db) =>
+        db.vectorSearch("items", "by_vector", { vector: [1, 2], filter: (q: Unchecked) => q.eq("rank", 1) }),
+      /can filter by kind, not by "rank"/,
+    ],
+    ["delete on nonsense", (db) => db.delete("nonsense"), /"nonsense" is not one/],
+    [
+      "an asynchronous filter",
+      (db) => db.query("items").filter(async () => await true).collect(),
+      /cannot be asynchronous/,
+    ],
+    ["a filter that is none", (db) => db.query("items").filter({ kind: "a" }), /filter\(\) needs a function/],
+  ];
+  for (const [name, run, message] of misuses) {
+    await t.step(name, async () => {
+      await assert.rejects(database.write(async (db) => void await run(db)), (error: unknown) => {
+        assert.ok(error instanceof Error);
+        assert.match(error.message, message);
+        return true;
+      });
+    });
+  }
+});
+
+Deno.test("the error of an app without schema explains how to write one", async () => {
+  using database = new TestDatabase({ tables: {} });
+  await assert.rejects(database.read((db) => void db.query("notes")), /There is no table|add a schema\.ts/);
+});

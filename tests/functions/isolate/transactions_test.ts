@@ -180,4 +180,91 @@ Deno.test("the writer runs batches in order, in groups, each call once", async (
     assert.ok(groups.length >= 2, `${groups.length} groups`);
   });
 
-  await t.step("a nested handler that never resolves fails the call and leaves nothing behind", async () => {
+  await t.step("nested mutations at once take turns, so that one's undoing spares the others", async () => {
+    const { value } = await writer.mutate("counters:bothAtOnce");
+    assert.deepEqual(value, ["rejected", 1, "fulfilled", 1]);
+    assert.deepEqual([await valueOf("both"), await valueOf("own")], [1, 1]);
+  });
+
+  await t.step("a nested mutation that nobody awaits still ends within its call", async () => {
+    await writer.mutate("counters:forgetful", { name: "forgotten" });
+    assert.equal(await valueOf("forgotten"), 1);
+  });
+
+  await t.step("a ctx does not outlive its call", async () => {
+    await writer.mutate("counters:keep");
+    assert.match(errorOf(await writer.mutate("counters:useKept")).message, /"counters:keep" has ended/);
+    assert.equal(await valueOf("late"), null);
+    await writer.batch([
+      mutation("leaveBehind"),
+      mutation("add", { name: "x" }),
+      mutation("read", { name: "x" }),
+    ]);
+    assert.equal(await valueOf("left"), null);
+  });
+
+  await t.step("a nested handler that waits for ever fails the call and leaves nothing behind", async () => {
+    assert.match(errorOf(await writer.mutate("counters:stuckInside")).message, /never happens/);
+    assert.equal(await valueOf("stuck"), null);
+  });
+
+  await t.step("the next writer reports the newest group, and still has the records", async () => {
+    const last = (await writer.batch([mutation("add", { name: "z" }, 99)])).answers[0];
+    writer.child.kill("SIGKILL");
+    await writer.close();
+    await using next = await workspace.start("writer");
+    assert.equal(next.booted?.type, "Ready");
+    const text = next.booted?.type === "Ready" ? next.booted.lastGroup : null;
+    const { message, segments } = parseFrameText<Group>(text ?? "");
+    assert.equal(message.from, 0);
+    assert.deepEqual([message.ts, segments], [last?.ts, ["1"]]);
+    const again = (await next.batch([mutation("add", { name: "z" }, 99)])).answers[0];
+    assert.deepEqual([again?.replayed, again?.ts, again?.value], [true, last?.ts, 1]);
+  });
+});
+
+Deno.test("a reader answers a wave from one snapshot", async (t) => {
+  await using workspace = new Workspace(app);
+  await using writer = await workspace.start("writer");
+  await using reader = await workspace.start("reader");
+  await writer.mutate("counters:add", { name: "a" });
+
+  await t.step("commits after pinning are not visible", async () => {
+    await reader.send({ type: "RunQueryBatch", wave: 1, queries: [call("counters:value", { name: "a" })] });
+    const pinned = (await reader.next()).message;
+    assert.deepEqual(pinned, { type: "Pinned", wave: 1, ts: 1 });
+    await writer.mutate("counters:add", { name: "a" });
+    const { message, segments } = await reader.next();
+    assert.equal(message.type === "QueryBatchAnswers" && message.last, true);
+    assert.deepEqual(segments, ["1"]);
+    assert.equal((await reader.query("counters:value", { name: "a" })).value, 2);
+  });
+
+  await t.step("reads are reported as intervals, failed queries too", async () => {
+    const found = await reader.query("counters:value", { name: "a" });
+    const [space, intervals] = Object.entries(found.details.readSet)[0] ?? [];
+    assert.match(space ?? "", /^i\d+$/);
+    assert.equal(intervals?.length, 1);
+    const empty = await reader.query("counters:value", { name: "nobody" });
+    assert.notDeepEqual(empty.details.readSet, found.details.readSet);
+  });
+
+  await t.step("a ready answer does not wait behind a run that was slow the last time", async () => {
+    const quick = call("counters:value", { name: "a" });
+    const slow = call("counters:slow");
+    await reader.wave([quick, slow]);
+    await reader.send({ type: "RunQueryBatch", wave: 99, queries: [quick, slow] });
+    const froms: number[] = [];
+    for (let last = false; !last;) {
+      const { message } = await reader.next();
+      if (message.type !== "QueryBatchAnswers") continue;
+      froms.push(message.from);
+      last = message.last;
+    }
+    assert.deepEqual(froms, [0, 1]);
+  });
+
+  await t.step("an empty wave is pinned and ends", async () => {
+    assert.deepEqual(await reader.wave([]), { ts: 2, answers: [] });
+  });
+});

@@ -1,6 +1,6 @@
 /** Paths below folders, also below the root. */
 import assert from "node:assert/strict";
-import { isInside, nameBelow } from "../../../mod/functions/packages/paths.ts";
+import { isInside, nameBelow } from "../../../mod/functions/packages/package_roots.ts";
 
 Deno.test("a name below a folder is relative to it, also below the root", () => {
   assert.equal(nameBelow("/", "/functions/notes.ts"), "functions/notes.ts");

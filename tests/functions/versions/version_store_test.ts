@@ -2,8 +2,7 @@
 import assert from "node:assert/strict";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { writeDeployed } from "../../../mod/functions/versions/deployed.ts";
-import { sumOf } from "../../../mod/functions/versions/file_sums.ts";
-import { hashOf } from "../../../mod/functions/versions/manifest.ts";
+import { hashOf, sumOf } from "../../../mod/functions/versions/manifest.ts";
 import { type Version, VersionStore } from "../../../mod/functions/versions/version_store.ts";
 import { versionLimits } from "../../../mod/functions/limits.ts";
 

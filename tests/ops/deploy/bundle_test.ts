@@ -3,8 +3,11 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { createTarPacker, type TarEntry } from "modern-tar";
 import { hashOf } from "../../../mod/functions/versions/mod.ts";
-import type { BundleManifest, ManifestOptions } from "../../../mod/ops/deploy/bundle/bundle_manifest.ts";
-import { BundleError } from "../../../mod/ops/deploy/bundle/bundle_error.ts";
+import {
+  BundleError,
+  type BundleManifest,
+  type ManifestOptions,
+} from "../../../mod/ops/deploy/bundle/bundle_manifest.ts";
 import { oneName, unpackBundle } from "../../../mod/ops/deploy/bundle/unpack.ts";
 import { deployLimits } from "../../../mod/ops/limits.ts";
 import { bundleOf, firstApp } from "./support.ts";

@@ -1,8 +1,11 @@
 /** The migration runner on its own: every marked migration runs. */
 import assert from "node:assert/strict";
 import { SystemCallError, type SystemCalls } from "../../../mod/functions/system_calls.ts";
-import { MigrationRunner } from "../../../mod/ops/deploy/migration_runner.ts";
-import type { CompletedStep, MigrationSteps } from "../../../mod/ops/deploy/migration_steps.ts";
+import {
+  type CompletedStep,
+  MigrationRunner,
+  type MigrationSteps,
+} from "../../../mod/ops/deploy/migrations.ts";
 import { until } from "../../support/waiting.ts";
 
 const ID = "migration";

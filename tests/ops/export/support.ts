@@ -1,6 +1,6 @@
 /** Shared helpers of the export tests. */
 import { openExport } from "../../../mod/engine/mod.ts";
-import type { TableFormat } from "../../../mod/ops/tables/formats.ts";
+import type { TableFormat } from "../../../mod/ops/tables/mod.ts";
 import { exportPieces } from "../../../mod/ops/tables/export/pieces.ts";
 import { anyTable, TestDatabase } from "../../engine/support.ts";
 

@@ -6,7 +6,7 @@ import { overloaded, tookTooLong } from "../../../mod/functions/host/outcomes.ts
 import { Exposition } from "../../../mod/ops/metrics/exposition.ts";
 import { Metrics, type ServerFigures } from "../../../mod/ops/metrics/mod.ts";
 import { requestPath } from "../../../mod/kit/http_request.ts";
-import { routeClass } from "../../../mod/ops/metrics/metrics.ts";
+import { routeClass } from "../../../mod/ops/metrics/mod.ts";
 import { Histogram, RunStats } from "../../../mod/ops/stats/mod.ts";
 import { parseMetrics, valueOf } from "../support/prometheus_text.ts";
 

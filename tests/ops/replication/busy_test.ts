@@ -119,7 +119,8 @@ Deno.test("[RP2] a commit in each second of an hour costs one put, one list and 
     write: target.counts.write - begun.write,
     remove: target.counts.remove - begun.remove,
   };
-  assert.deepEqual([asked.list, asked.write], [0, SECONDS + merges]);
+  // Leftovers of tests of the location are listed after the snapshot and once an hour.
+  assert.deepEqual([asked.list, asked.write], [2, SECONDS + merges]);
   // Whether another has taken the place; what is merged was put just now, and is in memory.
   assert.ok(asked.read >= SECONDS && asked.read <= SECONDS + 60, `${asked.read} reads`);
   assert.ok(asked.remove >= SECONDS - 310 && asked.remove <= SECONDS + 60, `${asked.remove} removals`);

@@ -13,7 +13,7 @@ import {
   stagePoint,
   verifyReplica,
 } from "../../../mod/ops/replication/mod.ts";
-import { rowsOf } from "../../../mod/ops/replication/segment_rows.ts";
+import { rowsOf } from "../../../mod/ops/replication/segment.ts";
 import { bearerOf, startTestServer, type TestServer } from "../../auth/server/test_server.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { until } from "../../support/waiting.ts";

@@ -16,7 +16,7 @@ import {
   planRestore,
   stagePoint,
 } from "../../../mod/ops/replication/mod.ts";
-import { rowsOf } from "../../../mod/ops/replication/segment_rows.ts";
+import { rowsOf } from "../../../mod/ops/replication/segment.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { documentsIn, Rig, sorted } from "./rig.ts";
 

@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { LocationError } from "../../../mod/kit/locations/object_store.ts";
 import { openWriterDatabase } from "../../../mod/engine/mod.ts";
 import { listGenerations, planRestore } from "../../../mod/ops/replication/mod.ts";
-import { rowsOf } from "../../../mod/ops/replication/segment_rows.ts";
-import { packSegment, readSegment } from "../../../mod/ops/replication/segment.ts";
+import { packSegment, readSegment, rowsOf } from "../../../mod/ops/replication/segment.ts";
 import { ShippingDelay } from "../../../mod/ops/replication/shipping_delay.ts";
 import { Rig, schemas, sorted } from "./rig.ts";
 

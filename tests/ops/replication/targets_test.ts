@@ -169,4 +169,105 @@ Deno.test("[RP3] [RP7] requests to a bucket that throttles are retried after gro
   }
 });
 
-Deno.test("[RP5] incomplete uploads are removed from a folder and a bucket once they are old, and new ones stay", async () => {
+Deno.test("[RP5] what was half written and never ended goes from a folder and a bucket when it is old, and what is new stays", async () => {
+  await using folder = new TempFolder();
+  const place = folder.at("replica");
+  await using target = await openTarget({ kind: "folder", path: place }, { make: true });
+  await target.put("generations/g/segments/one", bytes("one"));
+  const half = (name: string) => `.${name}.0123456789ab.partial`;
+  const halves = [half("syncline-replica.json"), `generations/g/segments/${half("two")}`];
+  for (const age of ["old", "new"]) {
+    for (const path of halves) {
+      await Deno.writeTextFile(
+        `${place}/${path.replace("0123", age === "old" ? "0123" : "4567")}`,
+        "half of i",
+      );
+      if (age === "old") await Deno.utime(`${place}/${path}`, 0, 0);
+    }
+  }
+  await removeLeftovers(target, Date.now());
+  const left = async (path: string) =>
+    (await Array.fromAsync(Deno.readDir(`${place}/${path}`))).map(({ name }) => name);
+  assert.deepEqual((await left("")).sort(), [
+    half("syncline-replica.json").replace("0123", "4567"),
+    "generations",
+  ]);
+  assert.deepEqual((await left("generations/g/segments")).sort(), [
+    half("two").replace("0123", "4567"),
+    "one",
+  ]);
+
+  await using service = new FakeBucket();
+  await using bucket = new S3Store(service.location("app/"));
+  const begun = (key: string, daysAgo: number) => ({
+    key,
+    parts: [],
+    begunAt: Date.now() - daysAgo * 86_400_000,
+  });
+  service.uploads.set("old", begun("app/generations/g/snapshots/1", 4));
+  service.uploads.set("under way", begun("app/generations/g/snapshots/2", 2));
+  service.uploads.set("another's", begun("app/blobs/1", 100));
+  service.uploads.set("of no known age", { key: "app/generations/g/snapshots/3", parts: [] });
+  // A key may not be allowed to look for them.
+  service.fault = () => service.refusal("AccessDenied", 403);
+  await removeLeftovers(bucket, Date.now());
+  assert.equal(service.uploads.size, 4);
+  service.fault = () => null;
+  // As where the machine's clock has gone ahead.
+  await removeLeftovers(bucket, Date.now() - 2 * 86_400_000);
+  assert.equal(service.uploads.size, 4);
+  await removeLeftovers(bucket, Date.now());
+  assert.deepEqual([...service.uploads.keys()], ["under way", "another's", "of no known age"]);
+});
+
+Deno.test("[RP5] remains of attempts in a folder and a bucket are removed once they are old, a few at a time", async () => {
+  await using folder = new TempFolder();
+  await using service = new FakeBucket();
+  const places = [
+    { kind: "folder", path: folder.at("replica") },
+    { kind: "bucket", bucket: service.location("app/") },
+  ] as const;
+  const { probeKeptMs, probesRemovedMax } = replicationLimits;
+  const now = Date.UTC(2030, 0, 1);
+  const newer = probeFile(now - probeKeptMs + 1, "newer");
+  // The last one as names were before.
+  const old = Array.from({ length: probesRemovedMax }, (_, n) => probeFile(n, "old")).concat(
+    "tried/0123abcd",
+  );
+  for (const place of places) {
+    await using target = await openTarget(place, { make: true });
+    for (const name of [...old, newer]) await target.put(name, bytes("tried"));
+    await removeLeftovers(target, now);
+    assert.equal((await names(target, "tried/")).length, 2);
+    await removeLeftovers(target, now);
+    assert.deepEqual(await names(target, "tried/"), [`${newer} 5`]);
+  }
+});
+
+Deno.test("[RP3] a bucket without conditional writes is a target too", async () => {
+  await using service = new FakeBucket();
+  service.fault = ({ headers }) =>
+    headers.get("if-none-match") === "*" ? service.refusal("NotImplemented", 501) : null;
+  await using target = new S3Store(service.location(), { settleMs: 20 });
+  const claim = (text: string) => target.put("owners/1", bytes(text), { ifAbsent: true });
+  assert.equal(await claim("first"), true);
+  assert.equal(await claim("second"), false);
+  assert.deepEqual(await readTarget(target, "owners/1"), bytes("first"));
+  await target.delete("owners/1");
+  const won = (await Promise.all(["one", "two", "three"].map(claim))).filter(Boolean);
+  assert.ok(won.length <= 1, "of many at once one gets the name at most");
+});
+
+Deno.test({
+  ...needs(swift, "[RP3] [RP5] [RP15] a bucket of a real S3 server is a target"),
+  fn: async () => {
+    await using swift = await SwiftServer.start();
+    const { endpoint, accessKeyId, secretAccessKey } = swift;
+    const credentials = { accessKeyId, secretAccessKey };
+    const client = new S3Client({ endpoint, region: "us-east-1", forcePathStyle: true, credentials });
+    await client.send(new CreateBucketCommand({ Bucket: "replicas" }));
+    client.destroy();
+    const place = { bucket: "replicas", prefix: "app/", region: "us-east-1", endpoint, ...credentials };
+    await ships({ kind: "bucket", bucket: { ...place, prefix: "shipped/" } });
+  },
+});

@@ -5,7 +5,7 @@ import {
   newestScheduled,
   scheduledAt,
   scheduledName,
-} from "../../../mod/ops/backups/scheduled/names.ts";
+} from "../../../mod/ops/backups/scheduled/backup_target.ts";
 
 const name = (day: number, random = "0123abcd") =>
   `scheduled-203001${String(day).padStart(2, "0")}T030405Z-${random}.tar.zst`;

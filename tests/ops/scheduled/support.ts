@@ -3,11 +3,7 @@ import type { MainAction } from "../../../mod/functions/main_actions.ts";
 import type { BackupSummary } from "../../../mod/ops/backups/backup.ts";
 import type { MakeBackup } from "../../../mod/ops/backups/backups.ts";
 import type { Clock } from "../../../mod/kit/clock.ts";
-import {
-  BACKUP_PATH,
-  backupActions,
-  ScheduledBackups,
-} from "../../../mod/ops/backups/scheduled/scheduled_backups.ts";
+import { BACKUP_PATH, backupActions, ScheduledBackups } from "../../../mod/ops/backups/scheduled/mod.ts";
 import { serviceCron } from "../../../mod/scheduler/mod.ts";
 import { World } from "../../scheduler/support/test_scheduler.ts";
 

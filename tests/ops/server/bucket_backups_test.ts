@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { type BucketLocation, readObject } from "../../../mod/kit/locations/object_store.ts";
 import { S3Store } from "../../../mod/kit/locations/s3_store.ts";
 import { BackupTarget } from "../../../mod/ops/backups/scheduled/mod.ts";
-import { scheduledAt } from "../../../mod/ops/backups/scheduled/names.ts";
+import { scheduledAt } from "../../../mod/ops/backups/scheduled/backup_target.ts";
 import { projectDir } from "../../support/processes/child.ts";
 import { ServerProcess } from "../../support/processes/server_process.ts";
 import { testConfig } from "../../server/support/fake_backend.ts";

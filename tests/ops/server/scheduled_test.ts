@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { extractArchive } from "../../../mod/ops/backups/archive/mod.ts";
-import { scheduledAt } from "../../../mod/ops/backups/scheduled/names.ts";
+import { scheduledAt } from "../../../mod/ops/backups/scheduled/backup_target.ts";
 import { StartError } from "../../../mod/config/start_error.ts";
 import { startTestServer, type TestServer } from "../../auth/server/test_server.ts";
 import { ServerProcess } from "../../support/processes/server_process.ts";

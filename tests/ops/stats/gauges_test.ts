@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { statsLimits } from "../../../mod/ops/limits.ts";
-import { GaugeHistory } from "../../../mod/ops/stats/gauges.ts";
+import { GaugeHistory } from "../../../mod/ops/stats/server_stats.ts";
 
 const MINUTE_MS = 60_000;
 

@@ -9,7 +9,7 @@ import { resolveConfig } from "../../../mod/config/resolve_config.ts";
 import { VersionStore } from "../../../mod/functions/versions/mod.ts";
 import { makeLinks } from "../../../mod/kit/durable_files.ts";
 import { BackupTarget } from "../../../mod/ops/backups/scheduled/mod.ts";
-import { scheduledName } from "../../../mod/ops/backups/scheduled/names.ts";
+import { scheduledName } from "../../../mod/ops/backups/scheduled/backup_target.ts";
 import { narrowPermissions, networkInterfaces } from "../../../mod/server/permissions/narrow.ts";
 
 type Attempt = () => unknown;

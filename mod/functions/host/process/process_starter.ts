@@ -1,5 +1,6 @@
 /** Starts isolates as child processes: their files, prestarted ones, and the end of all of them. */
 import { join } from "node:path";
+import { isDiskFull } from "../../../kit/durable_files.ts";
 import type { Log } from "../../../kit/log.ts";
 import type { Boot, CheckBounds, IsolateRole } from "../../wire/messages.ts";
 import type { CommitAppender } from "../writer/commit_appender.ts";
@@ -270,7 +271,8 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
       const waits = this.#waits(role);
       return await process.boot(listener, { boot, gate, role, waits, ...(check && { check }) });
     } catch (error) {
-      return { ok: false, broken: false, message: error instanceof Error ? error.message : String(error) };
+      const message = error instanceof Error ? error.message : String(error);
+      return { ok: false, broken: false, message, ...(isDiskFull(error) && { code: "disk_full" }) };
     } finally {
       close(resources.listener);
       resources.held?.[Symbol.dispose]();

@@ -9,7 +9,7 @@ import type {
   QueryReaders,
 } from "../../host_port.ts";
 import { failed, type Outcome } from "../../outcome.ts";
-import { isSystemPath } from "../../system_paths.ts";
+import { isSystemPath } from "../../system_module.ts";
 import { SnapshotCoordination } from "./snapshot_coordination.ts";
 import { ReadBarrier } from "./read_barrier.ts";
 import { SchedulingDelay } from "./scheduling_delay.ts";

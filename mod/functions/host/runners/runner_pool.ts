@@ -5,7 +5,7 @@ import { fairnessLimits } from "../../limits.ts";
 import { isolateLimits } from "../../limits.ts";
 import type { FunctionCall } from "../../host_port.ts";
 import { failed, type Outcome } from "../../outcome.ts";
-import { isCtxPath } from "../../system_paths.ts";
+import { isCtxPath } from "../../system_module.ts";
 import type { SubCall } from "../../wire/messages.ts";
 import type { Clock, Timer } from "../../../kit/clock.ts";
 import type { IsolateStarter } from "../process/isolate.ts";

@@ -5,7 +5,7 @@ import type { ProfileBuilder } from "../../api/profile.ts";
 import type { FunctionSpec } from "../../api/registration.ts";
 import type { CallOrigin } from "../../host_port.ts";
 import { unknownFunctionText } from "../../outcome.ts";
-import { isCtxPath } from "../../system_paths.ts";
+import { isCtxPath } from "../../system_module.ts";
 import type { AdminAccess } from "./admin_access.ts";
 import { RefusedCallError } from "../runs/call_errors.ts";
 import type { AppTables } from "./app_tables.ts";

@@ -1,23 +1,96 @@
 /** Loads an app's modules and registers their exports. Every error names the file. */
 import { pathToFileURL } from "node:url";
 import type { SchemaDefinition } from "../../../engine/types.ts";
+import { cronExpressionFault } from "../../../kit/cron_expression.ts";
 import { functionLimits } from "../../../limits.ts";
 import { authHooks, authHooksModule, profileExport } from "../../api/auth_hooks.ts";
+import { type CronDefinition, cronDefinitions } from "../../api/cron_jobs.ts";
 import { ProfileBuilder } from "../../api/profile.ts";
 import { functionSpec } from "../../api/registration.ts";
 import { schemaDefinition, tablesNamedByIds } from "../../api/schema.ts";
-import { systemTables } from "../../system_functions.ts";
-import { isSystemPath } from "../../system_paths.ts";
-import type { SystemModule } from "../../system_module.ts";
+import { issueText } from "../../api/zod_issues.ts";
+import { schedulerLimits } from "../../limits.ts";
+import { findModules, type ModuleFile } from "../../module_files.ts";
+import { isSystemPath, type SystemModule, systemTables } from "../../system_module.ts";
 import type { WireCron } from "../../wire/messages.ts";
+import { inspected } from "../ctx/log_lines.ts";
+import { cleanStack, relativeToFunctions } from "../runs/call_errors.ts";
+import { jsonText } from "../runs/json_text.ts";
 import { adminAccess } from "./admin_access.ts";
 import type { App, LoadedFunction } from "./app.ts";
-import { appCrons } from "./app_crons.ts";
 import { type AppRoutes, appRoutes, noRoutes } from "./app_routes.ts";
-import { inspected } from "../ctx/log_lines.ts";
-import { loadErrorMessage } from "./load_errors.ts";
-import { findModules, type ModuleFile } from "../../module_files.ts";
 import { AppTables } from "./app_tables.ts";
+import { importMessage } from "./import_message.ts";
+
+const { parse } = JSON;
+
+/** Returns the crons of a default export. Throws if they are invalid. */
+function appCrons(exported: unknown, functions: ReadonlyMap<string, LoadedFunction>): WireCron[] {
+  const definitions = cronDefinitions(exported);
+  if (definitions === null) {
+    throw new TypeError(
+      "the default export must be the crons: const crons = cronJobs(); ... export default crons",
+    );
+  }
+  if (definitions.length > schedulerLimits.cronsMax) {
+    throw new RangeError(`there are more than ${schedulerLimits.cronsMax} crons`);
+  }
+  return definitions.map((definition) => checked(definition, functions));
+}
+
+function checked(
+  { name, schedule, function: path, args }: CronDefinition,
+  functions: ReadonlyMap<string, LoadedFunction>,
+): WireCron {
+  if (schedule.kind === "expression") {
+    const fault = cronExpressionFault(schedule.expression);
+    if (fault !== null) throw new TypeError(`cron "${name}": "${schedule.expression}": ${fault}`);
+  }
+  const callee = functions.get(path);
+  if (callee === undefined || callee.system || path.length > functionLimits.udfPathCharsMax) {
+    throw new TypeError(`cron "${name}": there is no function "${path}"`);
+  }
+  const { kind, args: argsSchema } = callee.spec;
+  if (kind === "query") {
+    throw new TypeError(`cron "${name}": "${path}" is a query: only mutations and actions can be crons`);
+  }
+  const text = jsonText(args, `the arguments of cron "${name}"`);
+  if (text.length > schedulerLimits.argsCharsMax) {
+    throw new RangeError(
+      `the arguments of cron "${name}" have more than ${schedulerLimits.argsCharsMax} characters`,
+    );
+  }
+  const ownArgs = parse(text) as Record<string, unknown>;
+  const parsed = argsSchema?.safeParse(ownArgs);
+  if (parsed?.success === false) {
+    throw new TypeError(`cron "${name}": ${issueText(parsed.error, "args")}`);
+  }
+  return { name, schedule, function: path, functionKind: kind, args: ownArgs };
+}
+
+/** Formats an import error of `name`: `messages.ts:3:7: message`, then the stack. */
+function loadErrorMessage(name: string, thrown: unknown): string {
+  if (!(thrown instanceof Error)) return `${name} threw a value that is not an Error: ${inspected(thrown)}`;
+  // Messages of the runtime end with the importing locations, which are in the stack too.
+  const lines = relativeToFunctions(importMessage(thrown.message)).slice(0, functionLimits.errorCharsMax)
+    .split("\n");
+  const message = lines.filter((line) => !/^\s+(at|hint:) /.test(line)).join("\n");
+  const frames = [...new Set(cleanStack(thrown.stack).split("\n"))].filter((frame) => frame !== "");
+  const place = /(?:\(|at (?:async )?)([^()]+:\d+:\d+)\)?$/.exec(frames[0] ?? "")?.[1] ?? name;
+  const trace = frames.length > 1 ? `\n${frames.join("\n")}` : "";
+  return `${place}: ${message}${hint(thrown)}${trace}`;
+}
+
+function hint(error: Error): string {
+  const { message, stack = "" } = error;
+  // In an app's own tests. In a bundle such an export is undefined.
+  if (error instanceof ReferenceError && /before initialization/.test(message)) {
+    return " (modules that import each other in a circle cannot use each other's exports while they load: move what both need into a third module)";
+  }
+  // The frame that threw, if it is in a package.
+  const place = /^\s+at .*?(app:\/\/\/.+:\d+:\d+)/m.exec(stack)?.[1] ?? "";
+  return place.includes("/node_modules/") && !message.includes("/node_modules/") ? ` (in ${place})` : "";
+}
 
 /** Thrown if an app cannot be served. The message names the file and the fix. */
 export class BrokenAppError extends Error {

@@ -4,7 +4,7 @@ import { type FunctionName, functionPath } from "../../../protocol/function_refe
 import { functionLimits } from "../../../limits.ts";
 import { schedulerLimits } from "../../limits.ts";
 import { issueText } from "../../api/zod_issues.ts";
-import { isSystemPath } from "../../system_paths.ts";
+import { isSystemPath } from "../../system_module.ts";
 import type { App } from "../app/app.ts";
 import { jsonText } from "../runs/json_text.ts";
 import { type ContextUser, failedAt } from "../runs/unhandled_failures.ts";

@@ -9,7 +9,7 @@ import type {
   TableFacts,
 } from "../../../functions/api/service.ts";
 import { readableSystemTables } from "../../../functions/readable_system_tables.ts";
-import { isCtxPath } from "../../../functions/system_paths.ts";
+import { isCtxPath } from "../../../functions/system_module.ts";
 import { adminQuery, systemQuery } from "../tables.ts";
 
 export const accountExists = systemQuery({

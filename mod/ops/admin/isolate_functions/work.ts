@@ -11,7 +11,7 @@ import {
   systemMutation,
 } from "../tables.ts";
 import { checkWritable, exposeErrors, queryOf } from "./where.ts";
-import { importModes } from "../../tables/formats.ts";
+import { importModes } from "../../tables/mod.ts";
 import { whereArgs } from "../where_args.ts";
 
 /** Lists running tasks, then finished ones, newest first. */

@@ -1,7 +1,7 @@
 /** The last entry of an archive: size and SHA-256 of all others, in a canonical format that readers compare. */
 import { createHash, type Hash } from "node:crypto";
 import { opsLimits } from "../../limits.ts";
-import { ArchiveError } from "./archive_error.ts";
+import { ArchiveError } from "./frames.ts";
 
 /** Computes checksums of the entries as they are streamed. */
 export class Checksums {

@@ -1,8 +1,8 @@
 /** Unpacks and verifies archives. */
 import { dirname, join } from "node:path";
 import { isDiskFull, removeIfThere, syncFolder, writeAll } from "../../../kit/durable_files.ts";
-import { hasDiskSpace } from "../../disk_space.ts";
-import { ArchiveError, UnpackSpaceError } from "./archive_error.ts";
+import { hasDiskSpace } from "../../new_file.ts";
+import { ArchiveError, UnpackSpaceError } from "./frames.ts";
 import { Checksums, compareSums } from "./checksums.ts";
 import { archiveNames, partOf } from "./entry_names.ts";
 import type { ArchiveManifest } from "./manifest.ts";

@@ -10,7 +10,17 @@ import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import { opsLimits } from "../../limits.ts";
-import { ArchiveError } from "./archive_error.ts";
+
+/** The archive is damaged, truncated, not a backup, or of a newer format. */
+export class ArchiveError extends Error {
+  override readonly name = "ArchiveError";
+}
+
+/** Errors of reading archives. */
+export class UnpackSpaceError extends Error {
+  override readonly name = "UnpackRoomError";
+  readonly code = "disk_full";
+}
 
 const FRAME_BYTES = opsLimits.archiveFrameBytes;
 /** Upper bound of a compressed frame, far above zstd's overhead for incompressible data. */

@@ -1,6 +1,6 @@
 /** The manifest, the first entry of an archive. */
 import { z } from "zod";
-import { ArchiveError } from "./archive_error.ts";
+import { ArchiveError } from "./frames.ts";
 
 /** Increased for formats that older versions cannot read. */
 export const ARCHIVE_FORMAT = 1;

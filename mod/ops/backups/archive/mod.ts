@@ -1,8 +1,7 @@
 /** Backup archive format: a checksummed `.tar.zst`. */
-export { ArchiveError, UnpackSpaceError } from "./archive_error.ts";
+export { ArchiveError, packFrames, unpackFrames, UnpackSpaceError } from "./frames.ts";
 export { archiveNames } from "./entry_names.ts";
 export { extractArchive } from "./extract.ts";
-export { packFrames, unpackFrames } from "./frames.ts";
 export type { ArchiveManifest, ArchivePart } from "./manifest.ts";
 export { readManifest } from "./read_manifest.ts";
 export { type ArchiveEntry, writeArchive } from "./write.ts";

@@ -1,6 +1,6 @@
 /** Reads the manifest of an archive. */
 import { opsLimits } from "../../limits.ts";
-import { ArchiveError } from "./archive_error.ts";
+import { ArchiveError } from "./frames.ts";
 import { archiveNames } from "./entry_names.ts";
 import { type ArchiveManifest, parseManifest } from "./manifest.ts";
 import { TarReader, wholeEntry } from "./tar_reader.ts";

@@ -1,8 +1,7 @@
 /** Reads the tar layer of an archive entry by entry. Format errors are thrown as `ArchiveError`. */
 import { createTarDecoder, type ParsedTarEntry } from "modern-tar";
 import { opsLimits } from "../../limits.ts";
-import { ArchiveError } from "./archive_error.ts";
-import { unpackFrames } from "./frames.ts";
+import { ArchiveError, unpackFrames } from "./frames.ts";
 
 /** Overhead of the format per file: headers and padding. */
 const ENTRY_BYTES = 8 * 512;

@@ -2,13 +2,17 @@
 import { join } from "node:path";
 import { removeIfThere } from "../../../kit/durable_files.ts";
 import { cancelRestore } from "./cancel.ts";
-import { readMarker, removeMarker, type RestoreMarker, restoreOf, type StagedRestore } from "./marker.ts";
 import {
   acquireStagingLock,
+  readMarker,
   removeLeftovers,
+  removeMarker,
   removeStagedFolderIfEmpty,
+  type RestoreMarker,
+  restoreOf,
   stagedFolder,
-} from "./restore_layout.ts";
+  type StagedRestore,
+} from "./marker.ts";
 import { type BeforeStep, beginSwap, keepsSomething, swapIn } from "./swap.ts";
 
 export interface AppliedRestore extends StagedRestore {

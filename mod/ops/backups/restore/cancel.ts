@@ -3,17 +3,20 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { removeIfThere, statIfThere } from "../../../kit/durable_files.ts";
 import { opsLimits } from "../../limits.ts";
-import { BrokenMarkerError, readMarker, removeMarker, type RestoreMarker } from "./marker.ts";
-import { RestoreError } from "./restore_error.ts";
 import {
   acquireStagingLock,
+  BrokenMarkerError,
   KEPT_PREFIX,
   MARKER_FILE,
   nameOfPart,
+  readMarker,
   removeLeftovers,
+  removeMarker,
   removeStagedFolderIfEmpty,
+  RestoreError,
+  type RestoreMarker,
   stagedFolder,
-} from "./restore_layout.ts";
+} from "./marker.ts";
 import { type BeforeStep, swapBack } from "./swap.ts";
 
 /** Cancels it if evidently nothing was moved. Otherwise throws a `RestoreError` with instructions. */

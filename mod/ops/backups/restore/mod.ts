@@ -6,9 +6,14 @@ export {
   removeAbandonedStaging,
 } from "./apply.ts";
 export { cancelRestore } from "./cancel.ts";
-export { BrokenMarkerError, type StagedRestore, stagedRestore } from "./marker.ts";
-export { KEPT_PREFIX } from "./restore_layout.ts";
-export { RestoreError, type RestoreFailureCause } from "./restore_error.ts";
+export {
+  BrokenMarkerError,
+  KEPT_PREFIX,
+  RestoreError,
+  type RestoreFailureCause,
+  type StagedRestore,
+  stagedRestore,
+} from "./marker.ts";
 export type { StageOptions } from "./stage.ts";
 
 /** See `stage.ts`, which is loaded on demand. */

@@ -13,17 +13,21 @@ import { isDiskFull, removeIfThere, syncFolder } from "../../../kit/durable_file
 import { opsLimits } from "../../limits.ts";
 import type { OnProgress } from "../../progress.ts";
 import { ArchiveError, type ArchiveManifest, extractArchive, UnpackSpaceError } from "../archive/mod.ts";
-import { readMarker, type RestoreMarker, restoreOf, type StagedRestore, writeMarker } from "./marker.ts";
 import {
   acquireStagingLock,
   besideDatabase,
   nameOfPart,
+  readMarker,
   removeLeftovers,
   removeStagedFolderIfEmpty,
+  RestoreError,
+  type RestoreMarker,
+  restoreOf,
   stagedFolder,
-} from "./restore_layout.ts";
+  type StagedRestore,
+  writeMarker,
+} from "./marker.ts";
 import { LOG_SCHEMA_SQL, otherLogFormat } from "../../log/store/log_database.ts";
-import { RestoreError } from "./restore_error.ts";
 import { checkSwappable } from "./swap.ts";
 
 const FOLDER_NAME_BYTES = 8;

@@ -5,10 +5,18 @@
  */
 import { dirname, join } from "node:path";
 import { statIfThere, syncFolder } from "../../../kit/durable_files.ts";
-import type { Move, RestoreMarker, Swap } from "./marker.ts";
-import { writeMarker } from "./marker.ts";
-import { besideDatabase, KEPT_PREFIX, nameOfPart, partsInOrder, STAGED_FOLDER } from "./restore_layout.ts";
-import { RestoreError } from "./restore_error.ts";
+import {
+  besideDatabase,
+  KEPT_PREFIX,
+  type Move,
+  nameOfPart,
+  partsInOrder,
+  RestoreError,
+  type RestoreMarker,
+  STAGED_FOLDER,
+  type Swap,
+  writeMarker,
+} from "./marker.ts";
 
 /** Called with the name of each step before it is done. Tests end the process there. */
 export type BeforeStep = (step: string) => void;

@@ -1,6 +1,6 @@
 /** A process with access to a folder that main cannot use: runs one job from standard input, then exits. */
 import { writeAll } from "../../../kit/durable_files.ts";
-import { encodeJsonLine, readJsonLines } from "../../../kit/processes/json_lines.ts";
+import { encodeJsonLine, readJsonLines } from "../../../kit/processes/helper_process.ts";
 import { opsLimits } from "../../limits.ts";
 import { type FolderJob, runFolderJob } from "./backup_target.ts";
 

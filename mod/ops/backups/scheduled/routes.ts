@@ -7,8 +7,7 @@ import { isDiskFull, removeIfThere } from "../../../kit/durable_files.ts";
 import type { AdminEnv } from "../../admin/admin_guard.ts";
 import { opsLimits } from "../../limits.ts";
 import { noSuchBackup } from "../routes.ts";
-import type { BackupTarget } from "./backup_target.ts";
-import { scheduledAt } from "./names.ts";
+import { type BackupTarget, scheduledAt } from "./backup_target.ts";
 
 export interface ScheduledRoutesOptions {
   /** Returns the current target; `null` without a schedule. */

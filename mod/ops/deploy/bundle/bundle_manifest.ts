@@ -2,7 +2,11 @@
 import { z } from "zod";
 import { BUNDLE_NAME, hashOf, isBelow, isHash, type Manifest } from "../../../functions/versions/mod.ts";
 import { deployLimits } from "../../limits.ts";
-import { BundleError } from "./bundle_error.ts";
+
+/** An unusable bundle; the message contains the reason. */
+export class BundleError extends Error {
+  override readonly name = "BundleError";
+}
 
 export const MANIFEST_NAME = "version.json";
 export const CODE_PREFIX = "code/";

@@ -12,8 +12,13 @@ import {
   type VersionFile,
 } from "../../../functions/versions/mod.ts";
 import { deployLimits } from "../../limits.ts";
-import { BundleError } from "./bundle_error.ts";
-import { type BundleManifest, checkSizes, CODE_PREFIX, MANIFEST_NAME } from "./bundle_manifest.ts";
+import {
+  BundleError,
+  type BundleManifest,
+  checkSizes,
+  CODE_PREFIX,
+  MANIFEST_NAME,
+} from "./bundle_manifest.ts";
 
 /** Folder of the frontend in a version. */
 const STATIC_FOLDER = ".static";

@@ -4,10 +4,10 @@ import { dirname, join } from "node:path";
 import { createTarDecoder, type ParsedTarEntry } from "modern-tar";
 import { isDiskFull, writeAll } from "../../../kit/durable_files.ts";
 import { ServiceError } from "../../../errors.ts";
-import { hasDiskSpace } from "../../disk_space.ts";
+import { hasDiskSpace } from "../../new_file.ts";
 import { deployLimits } from "../../limits.ts";
-import { BundleError } from "./bundle_error.ts";
 import {
+  BundleError,
   type BundleManifest,
   CODE_PREFIX,
   MANIFEST_NAME,

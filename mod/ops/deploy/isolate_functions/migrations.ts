@@ -9,10 +9,10 @@ import {
   type DeployDoc,
   type DeployMutationCtx,
   type DeployQueryCtx,
+  DRY_RUN_DONE,
   systemMutation,
   systemQuery,
 } from "../tables.ts";
-import { DRY_RUN_DONE } from "../tried.ts";
 
 /** Characters of documents read per step; the mutation reads them again. */
 const STEP_CHARS = 512 * 1024;

@@ -16,7 +16,7 @@ import {
 } from "../store/log_database.ts";
 import { LogStore, type Retention, type SavedFigures } from "../store/log_store.ts";
 import { searchRuns } from "../store/search.ts";
-import { runEvent } from "../stream/events.ts";
+import { runEvent } from "../stream/log_streams.ts";
 import type {
   BacklogAnswer,
   BacklogQuestion,

@@ -2,7 +2,7 @@
 import { logLimits } from "../../limits.ts";
 import { admitsRun, type RunFilter } from "../run_filter.ts";
 import { loggedRun, type RunRecord } from "../run_record.ts";
-import { runEvent } from "../stream/events.ts";
+import { runEvent } from "../stream/log_streams.ts";
 import type { TailedMessage } from "./messages.ts";
 
 const encoder = new TextEncoder();

@@ -3,7 +3,7 @@ import type { JournalRow } from "../../../engine/mod.ts";
 import type { FromProcess } from "../process/messages.ts";
 import { ReplicaProcess } from "../process/replica_process.ts";
 import { LocationError, locationText, type ObjectLocation } from "../../../kit/locations/object_store.ts";
-import { type CommitLog, type LogBatch, LogGapError, type LogPosition } from "./commit_log.ts";
+import { type CommitLog, type LogBatch, LogGapError, type LogPosition } from "./follower.ts";
 
 export interface ProcessLogOptions {
   readonly dataDir: string;

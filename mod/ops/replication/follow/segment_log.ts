@@ -5,9 +5,9 @@ import type { JournalRow } from "../../../engine/mod.ts";
 import { replicationLimits } from "../../limits.ts";
 import { chainFrom, type Generation, generationsOf } from "../history.ts";
 import { GENERATIONS } from "../names.ts";
-import { rowsOf } from "../segment_rows.ts";
+import { rowsOf } from "../segment.ts";
 import type { ReplicaReader } from "../replica_target.ts";
-import { type CommitLog, type LogBatch, LogGapError, type LogPosition } from "./commit_log.ts";
+import { type CommitLog, type LogBatch, LogGapError, type LogPosition } from "./follower.ts";
 
 export interface SegmentLogOptions {
   /** Interval between polls of the target. */

@@ -20,9 +20,8 @@ import { archiveNames, extractArchive } from "../../backups/archive/mod.ts";
 import { downloadArchive } from "../../backups/stored_archives.ts";
 import { generationsOf } from "../history.ts";
 import { GENERATIONS } from "../names.ts";
-import { openReplica } from "../replica_marker.ts";
-import type { ReplicaReader } from "../replica_target.ts";
-import { LogGapError, type LogPosition } from "./commit_log.ts";
+import { openReplica, type ReplicaReader } from "../replica_target.ts";
+import { LogGapError, type LogPosition } from "./follower.ts";
 import { newestWithSnapshot, SegmentLog } from "./segment_log.ts";
 
 export interface FollowerUpdateOptions {

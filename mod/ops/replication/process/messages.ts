@@ -2,8 +2,8 @@
 import type { RestoreFailureCause } from "../../backups/restore/mod.ts";
 import type { RestorePoint } from "../history.ts";
 import type { FollowerUpdate, FollowerUpdateOptions } from "../follow/update_follower.ts";
-import type { LogPosition } from "../follow/commit_log.ts";
-import type { Claim } from "../replica_marker.ts";
+import type { LogPosition } from "../follow/follower.ts";
+import type { Claim } from "../replica_target.ts";
 import type { PointProgress, StagedPoint } from "../restore_point.ts";
 import type { JournalRestart, MadeSnapshot } from "../shipper.ts";
 import type { GenerationReport, ShippingStatus } from "../status.ts";

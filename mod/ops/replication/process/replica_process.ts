@@ -1,6 +1,10 @@
 /** Handle of the process that works with a target, in the main process. */
-import { allowedPaths, HelperProcess } from "../../../kit/processes/helper_process.ts";
-import { encodeJsonLine, readJsonLines } from "../../../kit/processes/json_lines.ts";
+import {
+  allowedPaths,
+  encodeJsonLine,
+  HelperProcess,
+  readJsonLines,
+} from "../../../kit/processes/helper_process.ts";
 import { entryModule } from "../../../kit/processes/program_root.ts";
 import { replicationLimits } from "../../limits.ts";
 import type { Begin, FromProcess, ToProcess } from "./messages.ts";

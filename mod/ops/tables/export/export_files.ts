@@ -11,10 +11,10 @@ import {
   writeAll,
 } from "../../../kit/durable_files.ts";
 import { blobsIn } from "../../backups/snapshot/stored_files.ts";
-import { hasDiskSpace } from "../../disk_space.ts";
+import { hasDiskSpace } from "../../new_file.ts";
 import { opsLimits } from "../../limits.ts";
 import type { OnProgress } from "../../progress.ts";
-import type { TableFormat } from "../formats.ts";
+import type { TableFormat } from "../mod.ts";
 import { appTables, ExportError, exportFormats, MissingFileError, namedTables } from "./exported_tables.ts";
 import {
   copyFiles,

@@ -7,10 +7,10 @@ import { createHash, randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { ExportSnapshot } from "../../../engine/mod.ts";
 import { fileErrorReason, syncFolder, writeAll } from "../../../kit/durable_files.ts";
-import { encodeJsonLine, readJsonLines } from "../../../kit/processes/json_lines.ts";
+import { encodeJsonLine, readJsonLines } from "../../../kit/processes/helper_process.ts";
 import { StoredFiles } from "../../backups/snapshot/stored_files.ts";
 import { WorkFolder } from "../../backups/snapshot/work_folder.ts";
-import { exportedFolder } from "../formats.ts";
+import { exportedFolder } from "../mod.ts";
 import { ExportError, MissingFileError } from "./exported_tables.ts";
 
 interface StoredFile {

@@ -1,7 +1,7 @@
 /** Exportable tables, formats and errors of exports. */
 import type { ExportSnapshot } from "../../../engine/mod.ts";
 import { readableSystemTables } from "../../../functions/readable_system_tables.ts";
-import { type TableFormat, tableFormats } from "../formats.ts";
+import { type TableFormat, tableFormats } from "../mod.ts";
 
 /**
  * A rejected or failed export, with a message for the user:

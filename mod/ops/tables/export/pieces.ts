@@ -11,7 +11,7 @@ import { csvText } from "../../../kit/csv.ts";
 import { csvLimits } from "../../../kit/limits.ts";
 import { matchesConditions, valueOf, whereArgs } from "../../admin/where_args.ts";
 import { opsLimits } from "../../limits.ts";
-import type { TableFormat } from "../formats.ts";
+import type { TableFormat } from "../mod.ts";
 import { ExportError } from "./exported_tables.ts";
 
 /** A part of the output, and the number of documents it completes. A piece without text is a pause. */

@@ -6,7 +6,7 @@ import { requestText } from "../../../kit/request_body.ts";
 import type { AdminEnv } from "../../admin/admin_guard.ts";
 import { opsLimits } from "../../limits.ts";
 import { ExportError, exportFormats, isExportFormat } from "./exported_tables.ts";
-import { type TableFormat, tableFormats } from "../formats.ts";
+import { type TableFormat, tableFormats } from "../mod.ts";
 import type { TableDownload } from "./table_download.ts";
 
 export interface ExportRoutesOptions {

@@ -7,7 +7,7 @@ import { type ExportSnapshot, openExport } from "../../../engine/mod.ts";
 import { ServiceError } from "../../../errors.ts";
 import { yieldToEventLoop } from "../../../kit/clock.ts";
 import { namedTables } from "./exported_tables.ts";
-import type { TableFormat } from "../formats.ts";
+import type { TableFormat } from "../mod.ts";
 import { type DocumentFilter, type ExportPiece, exportPieces, parseFilter } from "./pieces.ts";
 
 const TOO_LONG = "The export timed out";

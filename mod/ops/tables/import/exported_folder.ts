@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { z } from "zod";
 import { decodeId } from "../../../engine/mod.ts";
 import { statIfThere } from "../../../kit/durable_files.ts";
-import { exportedFolder } from "../formats.ts";
-import { FileFault, ImportError } from "./import_error.ts";
+import { exportedFolder } from "../mod.ts";
+import { FileFault, ImportError } from "./import_status.ts";
 import { jsonLines } from "./row_batches.ts";
 
 const tableLine = z.object({ name: z.string(), number: z.int().min(1) });

@@ -11,8 +11,8 @@ import { functionPath, type FunctionReference } from "../../../protocol/function
 import type { RowFault } from "../../isolate_functions/import.ts";
 import type { importFunctions } from "../../isolate_functions/mod.ts";
 import { opsLimits } from "../../limits.ts";
-import type { ImportMode, TableFormat } from "../formats.ts";
-import { FileFault, type FileRowFault, ImportError } from "./import_error.ts";
+import type { ImportMode, TableFormat } from "../mod.ts";
+import { FileFault, type FileRowFault, ImportError } from "./import_status.ts";
 import { type NumberedBatch, rowBatches } from "./row_batches.ts";
 
 const CACHE_KIB = 8 * 1024;

@@ -9,7 +9,11 @@ export {
   tableNumbersOf,
 } from "./importer.ts";
 export { ExportedFolder, folderNames } from "./exported_folder.ts";
-export type { FinishedImport, RunningImport } from "./import_status.ts";
-export { ImportError, type ImportErrorKind } from "./import_error.ts";
-export type { ImportMode } from "../formats.ts";
+export {
+  type FinishedImport,
+  ImportError,
+  type ImportErrorKind,
+  type RunningImport,
+} from "./import_status.ts";
+export type { ImportMode } from "../mod.ts";
 export { importRoutes, type ImportRoutesOptions } from "./routes.ts";

@@ -10,11 +10,10 @@ import { opsLimits } from "../../limits.ts";
 import { spoolBody } from "../../spooled_body.ts";
 import type { AdminEnv } from "../../admin/admin_guard.ts";
 import type { AdminWork } from "../../admin/work.ts";
-import { type FileRowFault, ImportError } from "./import_error.ts";
 import { csvLimits } from "../../../kit/limits.ts";
-import { importModes, type TableFormat, tableFormats } from "../formats.ts";
+import { type FileRowFault, ImportError, ImportStatus, type RunningImport } from "./import_status.ts";
+import { importModes, type TableFormat, tableFormats } from "../mod.ts";
 import type { Importer, ImporterOptions, ImportProgress, ImportSource } from "./importer.ts";
-import { ImportStatus, type RunningImport } from "./import_status.ts";
 
 export interface ImportRoutesOptions {
   /** The writer. */

@@ -4,8 +4,8 @@ import { yieldToEventLoop } from "../../../kit/clock.ts";
 import { CsvError, csvRows } from "../../../kit/csv.ts";
 import type { RowBatch } from "../../isolate_functions/import.ts";
 import { opsLimits } from "../../limits.ts";
-import type { TableFormat } from "../formats.ts";
-import { FileFault } from "./import_error.ts";
+import type { TableFormat } from "../mod.ts";
+import { FileFault } from "./import_status.ts";
 
 /** A non-blank line. */
 export interface JsonLine {

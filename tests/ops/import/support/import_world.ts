@@ -12,7 +12,7 @@ import {
   type ImportSource,
   type ImportSummary,
 } from "../../../../mod/ops/tables/import/mod.ts";
-import type { TableFormat } from "../../../../mod/ops/tables/formats.ts";
+import type { TableFormat } from "../../../../mod/ops/tables/mod.ts";
 import { InProcessHost } from "../../../../mod/testing/in_process_host.ts";
 
 type Tables = Parameters<typeof defineSchema>[0];
