@@ -122,7 +122,10 @@ export interface OptionSpec<Value = unknown, Default = unknown> {
   readonly setting?: SettingOptions<Value>;
 }
 
-/** How an option is changed at run time. Changes apply immediately; flags and environment variables take precedence. */
+/**
+ * How an option is changed at run time. Changes apply immediately; the `s3` settings apply only to backups. Flags and environment
+ * variables take precedence.
+ */
 export interface SettingOptions<Value> {
   /** The value is stored encrypted and never shown. */
   readonly secret?: true;

@@ -1,8 +1,8 @@
 /**
  * A mutation's transaction: reads see its own writes, and writes can be undone. The writer database begins one mutation of a
  * group at a time, and its isolate calls this interface for `ctx.db`. `release` returns the changed documents; they are durable
- * only once their group commits. `rollback` undoes this mutation alone. After a failed write, only the whole group can be
- * rolled back.
+ * only once their group commits. `rollback` undoes this mutation alone. After an error of the
+ * database in a write, only the whole group can be rolled back. A write refused before, for instance by the schema, changes nothing.
  */
 import { documentLimits } from "../limits.ts";
 import { type AggregateOwner, AggregateRange } from "./aggregates/aggregate_range.ts";
@@ -224,7 +224,7 @@ export class MutationTransaction implements WriteTransaction, SearchOwner, Aggre
   /** Ends the transaction and undoes its writes. */
   rollback(): void {
     this.#ended = true;
-    // After a failed write the caller must roll back the whole group, so there is nothing to undo here.
+    // After an error of the database the caller must roll back the whole group, so there is nothing to undo here.
     if (!this.#group.failed) this.#documents.undoTo(0);
     this.#group.rewindCreationTime(this.#creationTimeBefore);
   }

@@ -68,7 +68,7 @@ export interface FunctionCall {
 }
 
 export interface MutationCall extends FunctionCall {
-  /** Absent for HTTP calls and sockets without Connect, which are not deduplicated. */
+  /** Absent for HTTP calls without the header Syncline-Request and sockets without Connect: these are not deduplicated. */
   readonly replay?: ReplayKey;
   /** Key of its cost estimate, if not the function. */
   readonly work?: string;

@@ -1,5 +1,5 @@
 /**
- * The sync hub: creates the sockets and shared queries of the server and connects their parts (README.md). The server passes it
+ * The sync hub: creates the sockets and shared queries of one server process and connects their parts (README.md). The server passes it
  * sockets (`accept`) and one-shot queries (`query`), and the function host reports commits.
  */
 import { setImmediate } from "node:timers";

@@ -1,11 +1,12 @@
 /**
  * Membership of a server in a cluster over PostgreSQL, for as long as the server runs. The server joins once, and calls `begin`
- * before each start of its backend, `serve` when the backend serves, and `unserve` when it ends. When the leader changes, the
- * server restarts its backend in the role that `begin` returns.
+ * before each start of its backend, `serve` when the backend serves, and `unserve` when it ends. When its role may have
+ * changed, the server restarts its backend in the role that `begin` returns, which may be "leader" at the first start. A follower
+ * continues when another server becomes the leader.
  *
  *     begin ──> follower ── lease taken, log applied to its end ──> restart ──> begin ──> leader
  *                   ^                                                                       |
- *                   └───────────── begin <── restart <── another server has the lease ──────┘
+ *                   └───────── begin <── restart <── lease lost or released, or row refused ┘
  *
  * Each acquisition of the lease in PostgreSQL has a number, its epoch, and rows are accepted only under the newest one. `begin`
  * returns "leader" only with the lease, and if the local database is at the end of the log: same row, same checksum (`sum`).

@@ -1,7 +1,7 @@
 /**
- * The child processes ("isolates") of a server: readers, action runners and, unless another process commits, one writer.
- * Implements `FunctionHost` for the sync hub and HTTP calls. Calls wait until the host has begun, and their failures are outcomes,
- * not rejections. Commits are published in ts order, before the answers of their mutations. If another process commits, an
+ * The child processes ("isolates") of a server: readers, action runners and, unless another process writes this database, one
+ * writer. On a follower, the writer applies the rows of another server. Implements `FunctionHost` for the sync hub and HTTP calls.
+ * Call functions only after `begin`; their failures are outcomes, not rejections. Commits are published in ts order, before the answers of their mutations. If another process commits, an
  * answer waits for them for a bounded time. Disposal ends every isolate.
  */
 import type { CommitEntry } from "../../engine/types.ts";
@@ -68,7 +68,6 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   /** Set by `serveActions`. */
   #ctxActions = new MainActions();
 
-  /** Calls wait until the host has begun. */
   constructor(parts: HostParts) {
     const { starter, clock, log, cores, code, observer, timeouts = usualTimeouts } = parts;
     this.#parts = parts;
@@ -115,7 +114,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     return host;
   }
 
-  /** Creates a host whose calls wait until it has begun. Throws if there is no code to serve. */
+  /** Creates a host. Call `begin` before any function. Throws if there is no code to serve. */
   static async open(options: IsolateHostOptions): Promise<IsolateHost> {
     return new IsolateHost(await openHostParts(options));
   }
@@ -176,7 +175,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     return answer;
   }
 
-  /** Runs mutations, and actions that do not run locally. Absent on a server with a writer of its own. */
+  /** Runs mutations, and actions that do not run locally. Absent if mutations run here or are refused. */
   get #leader(): LeaderPort | undefined {
     const { commitSource } = this.#parts;
     return commitSource === undefined || commitSource.from === "writer" ? undefined : commitSource.leader;

@@ -53,7 +53,10 @@ export interface BackupControl {
   readonly signal?: AbortSignal;
   /** Called if another backup of the data folder must finish first. */
   readonly onWait?: () => void;
-  /** Locks the data folder while its parts are opened, so that no restore starts. `null` if a server holds it. */
+  /**
+   * Locks the data folder until the first snapshot of the database is open and its files are linked, so that no restore starts
+   * before. Later attempts and the execution log are opened without the lock. `null` if a server holds it.
+   */
   readonly lockDataFolder?: () => Promise<Disposable | null>;
   readonly onProgress?: OnProgress;
 }
@@ -72,8 +75,8 @@ interface Snapshot {
  * copied later. If files were deleted while the snapshot was taken, it is taken again; after `snapshotAttemptsMax` attempts,
  * missing files are counted instead. Writers are not blocked. Needs temporary disk space for a copy of the databases. The
  * archive (mode 0600) appears under its name when complete and synced. Blocks the thread while copying databases and
- * compressing. Throws a `BackupError`, an `UnusableDatabaseError` or the reason of `signal`, and then removes the incomplete
- * archive and temporary files. `backup.lock` remains in the data folder.
+ * compressing. Throws a `BackupError`, an `ArchiveError` for too many files, an `EngineError` for an unusable database, or the
+ * reason of `signal`, and then removes the incomplete archive and temporary files. `backup.lock` remains in the data folder.
  */
 export async function createBackup(
   options: BackupOptions,

@@ -1,6 +1,6 @@
 /**
- * Runs each distinct query once for all subscribers and one-shot calls that may share its result (docs/contract.md, SH). Called by
- * the hub, which reports commits and starts refresh batches. A result is valid from the snapshot of its run until a commit
+ * Runs each distinct query once for all subscribers and one-shot calls that may share its result (docs/contract.md, SH). Sockets
+ * subscribe to queries; the hub runs one-shot calls, reports commits and starts refresh batches. A result is valid from the snapshot of its run until a commit
  * changes what it read. One-shot calls get a result at the newest commit at the time of the call, or later.
  */
 import type { CommitEntry, ReadSet } from "../../engine/types.ts";
@@ -42,6 +42,7 @@ export interface SharedQueriesOptions {
   readonly dev: boolean;
   /** Called when a batch may be worth starting. The owner then calls `startBatches` once for many such calls. */
   readonly onWork: () => void;
+  /** Returns the views that have been stuck for `sharedQueryLimits.stuckSocketMs`. */
   readonly stuck: () => Iterable<View>;
   /** Called with the function path when a result is served from cache. Optional. */
   readonly onCacheHit?: (udfPath: string) => void;
@@ -75,7 +76,7 @@ export class SharedQueries {
   readonly #multiVersion = new Set<SharedQuery>();
   /** Queries whose newest result is newer than the commits known here: the read barrier's time limit released it. */
   readonly #ahead = new Set<SharedQuery>();
-  /** A quick batch has not pinned its snapshot. No other batch starts until then. */
+  /** A quick batch has not pinned its snapshot. Later calls of `startBatches` start nothing until then. */
   #awaitingSnapshot = false;
   readonly #slowCallers = new CallerRoundRobin();
   #runCount = 0;
@@ -226,7 +227,7 @@ export class SharedQueries {
     }
   }
 
-  /** Returns whether a group of commits affects no query, and then records its ts. */
+  /** Returns `true` and records the ts if the group certainly affects no query. Returns `false` also while batches run. */
   skipIfUnaffected({ ts, keySpaces }: Pick<FollowedGroup, "ts" | "keySpaces">): boolean {
     if (this.#batches.size > 0 || this.#ahead.size > 0 || this.#index.mayTouch(keySpaces)) return false;
     this.#ts = ts;

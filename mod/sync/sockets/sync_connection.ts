@@ -1,6 +1,7 @@
 /**
- * One WebSocket of a sync client, created by the hub. Starts its messages in the order received, and waits with those that need
- * something in progress: room for a call or for queries, or the verification of a token. Exceeded limits close the socket.
+ * One WebSocket of a sync client, created by the hub. Starts its messages in the order received. A message waits until there is
+ * room for its call or queries, or until an earlier token is verified, and later messages wait behind it. Other exceeded limits
+ * close the socket.
  */
 import type { Caller } from "../../functions/host_port.ts";
 import { anonymous, type Identity } from "../../functions/identity.ts";

@@ -41,7 +41,7 @@ export function Tasks() {
           maxLength={200}
           required
         />
-        <button className="main">Add</button>
+        <button type="submit" className="main">Add</button>
       </form>
       <p role="alert">{problem}</p>
       {tasks === undefined && <div className="loading" aria-label="Loading" />}

@@ -31,7 +31,7 @@ export function Composer({ column }: { column: Column }) {
           maxLength={300}
           required
         />
-        <button className="main" disabled={isPending}>Add</button>
+        <button type="submit" className="main" disabled={isPending}>Add</button>
       </div>
       <label className="quiet">
         Picture <input name="picture" type="file" accept="image/*" />

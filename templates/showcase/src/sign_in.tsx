@@ -30,8 +30,10 @@ export function SignIn() {
       </label>
       <p role="alert">{message}</p>
       <div className="row">
-        <button className="main" name="intent" value="signIn" disabled={isPending}>Sign in</button>
-        <button name="intent" value="signUp" disabled={isPending}>Sign up</button>
+        <button type="submit" className="main" name="intent" value="signIn" disabled={isPending}>
+          Sign in
+        </button>
+        <button type="submit" name="intent" value="signUp" disabled={isPending}>Sign up</button>
       </div>
     </form>
   );

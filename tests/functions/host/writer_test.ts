@@ -300,6 +300,18 @@ Deno.test("FA3 a batch that takes too long returns the rest, behind calls that o
   assert.deepEqual(answers, ["answer slow", "answer quick", "answer slow", "answer slow"]);
 });
 
+Deno.test("close answers calls that the writer returned meanwhile", async () => {
+  const world = await started();
+  const answers = Promise.all(["slow", "slow", "slow"].map((path) => world.mutate(path)));
+  await settled();
+  const closing = world.writer.close();
+  world.sends(0, 1, 1, { uses: [900, 0, 0, 0, 0], ends: true });
+  await closing;
+  const [, ...returned] = (await answers).map(resultOf).map(String);
+  for (const answer of returned) assert.match(answer, /server is stopping/);
+  assert.equal(world.clock.timers, 0);
+});
+
 Deno.test("FA3 a full queue accepts a call of a caller with few calls", async () => {
   const world = await started();
   const by = (turn: string) => ({ caller: { turn, blame: turn } });

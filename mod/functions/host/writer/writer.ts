@@ -1,7 +1,7 @@
 /**
  * The main process's side of the writer isolate, used by `IsolateHost` on a server that writes its own database. It holds a
  * bounded fair queue, one batch in the writer, and the next batch, which is sent while that one is being committed. A group is
- * the part of a batch committed in one transaction. Guarantees: one writer at a time, groups are published in ts order before
+ * the part of a batch committed in one transaction. Guarantees: only one writer writes at a time, groups are published in ts order before
  * their answers, and a call commits at most once. A lost writer is started again, and its batch is settled from the database.
  *
  *     idle --mutate--> at the end of this task --> batch out --last group--> idle
@@ -195,7 +195,7 @@ export class Writer implements MutationWriter {
 
   /**
    * Answers waiting calls with `stopping`, waits up to `timeoutMs` for the batches in the writer, and ends it. Calls that are
-   * still unanswered then get an unknown outcome.
+   * still unanswered then get an unknown outcome, and those that the writer returned get `stopping`.
    */
   async close(): Promise<void> {
     this.#closing = true;
@@ -218,6 +218,7 @@ export class Writer implements MutationWriter {
       this.#inFlight.unanswered,
       outcomeUnknown("The server stopped before the mutation was answered"),
     );
+    this.#answer(this.#queue.takeOlder(), stopping());
   }
 
   #install(isolate: Isolate): void {
@@ -347,7 +348,8 @@ export class Writer implements MutationWriter {
     const { timeoutMs, logAppendMs = 0 } = this.#options;
     const storingMs = Math.max(STORING_LIMIT_MS_MIN, 3 * timeoutMs) + logAppendMs;
     if (forMs <= (storing ? storingMs : timeoutMs)) return this.#watchLater();
-    // `null`: neither running a call nor committing. An earlier call's leftovers block the writer, and no call is at fault.
+    // `null`: no call is running. The group is stuck in the database, or leftovers of an earlier call block the writer, and no
+    // call is at fault.
     if (position !== null) {
       batch.verdict = { position, outcome: tookTooLong("mutation", timeoutMs) };
       this.#size.costs.took(batch.calls[position]?.work ?? "", forMs);
