@@ -400,7 +400,7 @@ mainJobWith([
   },
 });
 
-mainJobWith(["workers", "storagePrivate", "disableMagicLink"], {
+mainJobWith(["workers", "storagePrivate", "disableMagicLink", "disableTotp"], {
   name: "the main job with several processes",
   fn: async () => {
     await using folder = new TempFolder();
@@ -410,6 +410,7 @@ mainJobWith(["workers", "storagePrivate", "disableMagicLink"], {
       allowOrigin: "https://pages.example.com",
       storagePrivate: true,
       disableMagicLink: true,
+      disableTotp: true,
       metrics: true,
     }, { origins: ["https://pages.example.com"], onlyThose: true, privateFiles: true, metrics: "" });
     await server.mainJob();

@@ -118,6 +118,8 @@ export type PageContent =
 
 /** Pages with fewer sections have no table of contents. */
 const CONTENTS_MIN = 3;
+/** Chapters from which a page lists them without their sections. */
+const CHAPTERS_ALONE_MIN = 6;
 
 /** Returns a whole HTML document. */
 export function pageHtml(site: DocsSite, content: PageContent): string {
@@ -182,7 +184,7 @@ function searchHtml(query: string, results: readonly SearchResult[]): string {
 function contentsOf({ sections }: DocsPage): string {
   const chapters = sections.filter(({ depth }) => depth === 2);
   // The API pages have few chapters with many entries.
-  const headings = chapters.length < CONTENTS_MIN
+  const headings = chapters.length < CHAPTERS_ALONE_MIN
     ? sections.filter(({ depth }) => depth === 2 || depth === 3)
     : chapters;
   if (headings.length < CONTENTS_MIN) return "";
