@@ -46,7 +46,7 @@ export const authLimits = {
   /** Wrong proofs that end such a sign-in. */
   challengeAttemptsMax: 5,
   /** Sign-ins of one account that wait for a second factor; a new one replaces the oldest. */
-  challengesPerOwnerMax: 10,
+  challengesPerOwnerMax: 100,
   /** Maximum length of a challenge, code or recovery code in a request. */
   proofCharsMax: 100,
   /** Time to confirm an authenticator app. */

@@ -44,7 +44,9 @@ async function use(): Promise<boolean> {
   try {
     // The kernel releases the lock.
     const main = Deno.openSync(mainOf(built));
-    if (await main.tryLock(false) && modifiedAt(mainOf(built)) > 0) return true;
+    // Without file locks nothing is removed, either.
+    const locked = await main.tryLock(false).catch(() => true);
+    if (locked && modifiedAt(mainOf(built)) > 0) return true;
     // Another start removes them.
     main.close();
   } catch {
@@ -68,8 +70,11 @@ async function build(): Promise<boolean> {
       stderr: "piped",
       signal: AbortSignal.timeout(BUILD_MS_MAX),
     }).output();
-    if (success) Deno.renameSync(new URL(unfinished, all), built);
-    else failure = { exitCode: code, stack: new TextDecoder().decode(stderr).trimEnd() || "no output" };
+    if (success) {
+      // A removal that was interrupted may have left other files.
+      if (modifiedAt(mainOf(built)) === 0) removeIfPossible(built);
+      Deno.renameSync(new URL(unfinished, all), built);
+    } else failure = { exitCode: code, stack: new TextDecoder().decode(stderr).trimEnd() || "no output" };
   } catch (error) {
     // The folder is read-only, or another start was faster.
     failure = { error };

@@ -161,7 +161,7 @@ export interface FunctionHost {
   /** Registers a listener for groups of commits, in ts order before their mutations resolve. `skip` skips groups. */
   onCommits(listener: (entries: readonly CommitEntry[]) => void, skip?: SkipGroup): void;
 
-  /** Registers a listener, called after new code was loaded: every query has to run again. */
+  /** Registers a listener, called after new code was loaded or commits may have been missed: every query has to run again. */
   onReload(listener: () => void): void;
 
   /** Sets how actions run queries: through the shared queries. */

@@ -193,7 +193,7 @@ export class Hub {
     return socket;
   }
 
-  /** Runs a query once, or answers it from a cached result valid at the newest commit. Never rejects. */
+  /** Runs a query once, or answers it from a cached result valid at the newest commit known here. Never rejects. */
   query({ udfPath, args, identity, origin, caller, request }: FunctionCall): Promise<Outcome> {
     const refusal = refuseCall({ udfPath, args });
     if (refusal !== null) return Promise.resolve(refusal);

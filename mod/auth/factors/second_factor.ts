@@ -47,7 +47,15 @@ export class SecondFactor {
       args: Args,
       handler: (args: z.output<Args>, identity: Identity) => Promise<unknown>,
     ): [string, MainAction][] => [
-      [`_auth:${name}`, mainAction(args, handler)],
+      [
+        `_auth:${name}`,
+        mainAction(args, async (given, identity) => {
+          if (identity.adminId !== null) {
+            throw new UserError("not_signed_in", "Administrators use the functions of _admin/administrators");
+          }
+          return await handler(given, identity);
+        }),
+      ],
       [`_admin/administrators:${name}`, adminMainAction(args, handler)],
     ];
     return new Map([
@@ -85,6 +93,8 @@ export class SecondFactor {
       },
     );
     if (tokens === null) throw new ServiceError("invalid_code");
+    // The password was right, too. Otherwise failures of strangers would lock out owners with a second factor.
+    if (found.account !== null) limits.welcome({ account: found.account, client: requester.client });
     return tokens;
   }
 

@@ -47,6 +47,7 @@ export interface ClusterFigures {
   readonly epoch: number | null;
   /** Duration of the current outage of PostgreSQL, in milliseconds; `null` while it answers. */
   readonly awayMs: number | null;
+  /** How often `begin` returned "leader", including restarts that kept the lease. */
   readonly takeovers: number;
   /** Time without a link to the leader, in milliseconds; `null` while there is one, or on the leader. */
   readonly unlinkedMs: number | null;
@@ -166,7 +167,7 @@ export class PostgresCluster implements AsyncDisposable {
     this.#election.linkState = linkState;
   }
 
-  /** Sets the listener, which replaces the previous one. It receives the leader repeatedly; `null`: no other server leads. */
+  /** Sets the listener, which replaces the previous one. It receives the last holder of the lease repeatedly, even if the lease expired; `null` if there is none or it is this server. */
   onLeader(listener: (leader: LeadingServer | null) => void): void {
     this.#election.onLeader = listener;
   }
@@ -216,7 +217,7 @@ export class PostgresCluster implements AsyncDisposable {
     return new SharedVersions({ connection, statements });
   }
 
-  /** Prepares the unused local database and decides the role. Throws a `ClusterError`, for example if no snapshot is usable. */
+  /** Prepares the unused local database and decides the role. Throws a `ClusterError`, for example if no snapshot is usable. Rejects with another error if `stopping` is called while it waits for PostgreSQL. */
   async begin(): Promise<ClusterRole> {
     if (this.#next.leadUnconfirmed) await this.#election.holdOff();
     this.#next.leadUnconfirmed = false;

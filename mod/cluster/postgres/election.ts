@@ -54,7 +54,7 @@ export class Election {
   /** Never rejects. */
   readonly #loop: Promise<void>;
   linkState: LinkState = { links: () => null, unlinkedMs: () => null };
-  /** Called at each check with the leader, unless this server leads; `null`: there is none. */
+  /** Called at checks of a follower with the last holder of the lease, even if it expired; `null`: there is none. */
   onLeader: (leader: LeadingServer | null) => void = () => {};
   /** Expected end of another server's lease, by performance.now(). */
   #othersEndAt = Infinity;

@@ -85,7 +85,7 @@ export class Uploads {
   }
 }
 
-/** Commits an upload's document. Throws `upload_url_used`, after removing the contents, if the URL was used. */
+/** Commits an upload's document. Idempotent for the same blob and URL. Throws `upload_url_used`, after removing the contents, if the URL was used for another blob or its file was deleted. */
 export async function commitUpload(
   token: string,
   { blob, sha256, size, contentType, name, createdBy }: NewFile,

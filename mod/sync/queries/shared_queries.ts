@@ -1,7 +1,8 @@
 /**
  * Runs each distinct query once for all subscribers and one-shot calls that may share its result (docs/contract.md, SH). Sockets
  * subscribe to queries; the hub runs one-shot calls, reports commits and starts refresh batches. A result is valid from the snapshot of its run until a commit
- * changes what it read. One-shot calls get a result at the newest commit at the time of the call, or later.
+ * changes what it read. One-shot calls get a result valid at the newest commit
+ * known in this process at the time of the call, or at a later one.
  */
 import type { CommitEntry, ReadSet } from "../../engine/types.ts";
 import type {
@@ -182,8 +183,8 @@ export class SharedQueries {
   }
 
   /**
-   * Returns the result at the newest commit or later, from cache if valid. Never rejects. Fails at once if `queuedQueriesMax`
-   * calls wait. Nondeterministic results are never reused.
+   * Returns a result valid at the newest commit known here, or at a later one; from cache if valid. Never rejects. Fails at once if `queuedQueriesMax`
+   * calls wait. A nondeterministic result answers only calls that arrived before its run.
    */
   query(spec: QuerySpec, { identity, caller, request }: Requester): Promise<Outcome> {
     const query = this.#table.findOrCreate(spec, identity);
@@ -206,7 +207,7 @@ export class SharedQueries {
     });
   }
 
-  /** Processes commits: ends the versions they invalidate. */
+  /** Processes commits, which must arrive in ts order: ends the versions they invalidate. */
   commits(entries: readonly CommitEntry[]): void {
     const touched = new Set<SharedQuery>();
     for (const entry of entries) {
@@ -248,7 +249,7 @@ export class SharedQueries {
     }
   }
 
-  /** Starts refresh batches: at most one quick one, and slow ones while readers accept them. */
+  /** Starts refresh batches: at most one quick one in each call, and slow ones while readers accept them. */
   startBatches(): void {
     const { host: { readers } } = this.#options;
     if (this.#awaitingSnapshot || this.#dirty.size === 0) return;

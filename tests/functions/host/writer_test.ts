@@ -312,6 +312,18 @@ Deno.test("close answers calls that the writer returned meanwhile", async () => 
   assert.equal(world.clock.timers, 0);
 });
 
+Deno.test("close refuses a replacement that waits for a batch", async () => {
+  const world = await started();
+  const answer = world.mutate("a");
+  await settled();
+  const replaced = world.writer.replace(() => Promise.resolve());
+  const closing = world.writer.close();
+  assert.deepEqual(await replaced, { ok: false, busy: true, message: "The server is stopping" });
+  world.commits(0, 1, 1);
+  await closing;
+  assert.equal(resultOf(await answer), "did a");
+});
+
 Deno.test("FA3 a full queue accepts a call of a caller with few calls", async () => {
   const world = await started();
   const by = (turn: string) => ({ caller: { turn, blame: turn } });

@@ -55,13 +55,28 @@ export interface StoredTotp {
   readonly secret: string;
 }
 
+export interface FoundChallenge {
+  readonly owner: string;
+  /** Key of the attempts with the account's password; `null` without an address. */
+  readonly account: string | null;
+  readonly totp: StoredTotp | null;
+}
+
+async function passwordAccountOf(ctx: AuthMutationCtx, owner: string): Promise<string | null> {
+  const [user, admin] = [ctx.db.normalizeId("_users", owner), ctx.db.normalizeId("_admins", owner)];
+  if (admin !== null) return `admin ${(await ctx.db.get(admin))?.email}`;
+  const email = user === null ? undefined : (await ctx.db.get(user))?.email;
+  return email === undefined ? null : `user ${email}`;
+}
+
 /** Finds an open sign-in. A mutation without writes, because query results are cached. */
 export const findChallenge = internalMutation({
   args: { tokenHash: z.string(), now: z.number() },
-  handler: async (ctx, args): Promise<{ owner: string; totp: StoredTotp | null } | null> => {
+  handler: async (ctx, args): Promise<FoundChallenge | null> => {
     const challenge = await openChallenge(ctx, args);
     if (challenge === null) return null;
-    return { owner: challenge.owner, totp: await storedTotp(ctx, challenge.owner) };
+    const { owner } = challenge;
+    return { owner, account: await passwordAccountOf(ctx, owner), totp: await storedTotp(ctx, owner) };
   },
 });
 

@@ -273,7 +273,12 @@ export class IsolateProcess implements Isolate {
             else void this.#beginWith(this.#options.rows, onAnswer);
             break;
           case "Broken":
-            onAnswer({ ...message, ok: false, broken: true });
+            onAnswer({
+              ok: false,
+              broken: true,
+              message: message.message,
+              ...(message.code !== undefined && { code: message.code }),
+            });
             break;
           case "AppendRow":
             void this.#appendRow(message, segments);

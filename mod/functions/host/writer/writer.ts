@@ -47,7 +47,7 @@ export interface WriterOptions {
   readonly batchPrefix: string;
   /** Busy-waits for the answer to a single call. */
   readonly spinner?: Pick<AdaptiveSpinner, "waitStarted" | "waitEnded">;
-  /** Called with each committed group before its answers resolve. Must not throw. */
+  /** Called with each committed group in ts order, before its answers resolve. Must not throw. */
   readonly onGroup: (entries: readonly CommitEntry[], ts: number) => void;
   /** Called if the database has commits whose entries are lost. Must not throw. */
   readonly onGap: (ts: number) => void;
@@ -66,7 +66,7 @@ export class Writer implements MutationWriter {
   /** `scheduled`: a step runs at the end of this task. `batch`: a batch is out or unresolved. `replacing`: see `replace`. */
   #state: "idle" | "scheduled" | "batch" | "replacing" = "idle";
   /** Set while `replace` waits or runs. */
-  #replacement: (() => Promise<void>) | null = null;
+  #replacement: { readonly run: () => Promise<void>; readonly refuse: () => void } | null = null;
   /** Set while a batch is in a living writer. Not cancelled afterwards, because the next batch usually follows soon. */
   #watchTimer: Timer | null = null;
   /** Called when no batch is out any more. Set by `close`. */
@@ -148,15 +148,17 @@ export class Writer implements MutationWriter {
     } = {},
   ): Promise<ReplaceResult> {
     const { promise, resolve, reject } = Promise.withResolvers<ReplaceResult>();
-    if (this.#closing || this.#replacement !== null) {
+    const refuse = () =>
       resolve({
         ok: false,
         busy: true,
         message: this.#closing ? "The server is stopping" : "The app is being loaded already",
       });
+    if (this.#closing || this.#replacement !== null) {
+      refuse();
       return promise;
     }
-    this.#replacement = async () => {
+    const run = async () => {
       try {
         await before();
         const started = await start();
@@ -166,6 +168,7 @@ export class Writer implements MutationWriter {
         reject(error);
       }
     };
+    this.#replacement = { run, refuse };
     this.#next();
     return promise;
   }
@@ -199,6 +202,10 @@ export class Writer implements MutationWriter {
    */
   async close(): Promise<void> {
     this.#closing = true;
+    if (this.#state !== "replacing") {
+      this.#replacement?.refuse();
+      this.#replacement = null;
+    }
     this.#answer(this.#queue.takeOlder(), stopping());
     this.#restarts.close();
     if (this.#inFlight.current !== null && this.#isolate !== null) {
@@ -258,7 +265,7 @@ export class Writer implements MutationWriter {
 
   #runStep(): void {
     if (this.#restarts.isStarting) this.#state = "idle";
-    else if (this.#replacement !== null) void this.#runReplacement(this.#replacement);
+    else if (this.#replacement !== null) void this.#runReplacement(this.#replacement.run);
     else this.#sendBatch();
   }
 
