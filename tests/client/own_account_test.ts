@@ -51,6 +51,7 @@ Deno.test("sessions are listed live and ended one by one or all together, the ow
       await here.auth.signUp(account);
       await there.auth.signIn(account);
       await elsewhere.auth.signIn(account);
+      await until(() => clients.every((client) => client.authState().status === "signedIn"));
       let live: OwnSession[] = [];
       const [signedOut, errors]: [SynclineClient[], unknown[]] = [[], []];
       for (const client of clients) {
