@@ -65,7 +65,7 @@ export interface WriteTransaction extends ReadTransaction {
     document: Record<string, unknown>,
     options: { readonly mode: "insert" | "upsert" },
   ): void;
-  /** Creates a savepoint for nested calls. */
+  /** Creates a savepoint for nested calls. End savepoints innermost first. */
   savepoint(): Savepoint;
 }
 

@@ -1,4 +1,6 @@
-/** The server's interface to the isolates. Implemented with child processes by `mod/functions/host`, and in memory for tests. */
+/**
+ * The server's interface to the isolates. Implemented with child processes by `mod/functions/host`, and in memory for tests.
+ */
 import type { Lineage } from "./api/system_context.ts";
 import type { CommitEntry, KeySpace, ReadSet } from "../engine/types.ts";
 import type { Visibility } from "../protocol/api_reference.ts";

@@ -1,6 +1,6 @@
 /**
- * The sync hub: creates the sockets and shared queries of one server process and connects their parts (README.md). The server passes it
- * sockets (`accept`) and one-shot queries (`query`), and the function host reports commits.
+ * The sync hub: creates the sockets and shared queries of one server process and connects their parts (README.md). The server
+ * passes it sockets (`accept`) and one-shot queries (`query`), and the function host reports commits.
  */
 import { setImmediate } from "node:timers";
 import type { FunctionCall, FunctionHost } from "../functions/host_port.ts";
@@ -29,7 +29,10 @@ export interface HubOptions {
   readonly authenticator: Authenticator;
   /** Sends full error texts and log lines to clients. */
   readonly dev: boolean;
-  /** The newest ts that the committing process has included in an answer, if that is another process. It may not be known here yet. */
+  /**
+   * The newest ts that the committing process has included in an answer, if that is another process. It may not be known here
+   * yet.
+   */
   readonly newest?: NewestCommit;
   readonly clock?: Clock;
   /** Called with the function path when a result is served from cache. Optional. */
@@ -193,7 +196,10 @@ export class Hub {
     return socket;
   }
 
-  /** Runs a query once, or answers it from a cached result valid at the newest commit known here. Never rejects. */
+  /**
+   * Waits for the commits up to `newest`, for a bounded time, then runs a query once or answers it from a cached result valid
+   * at the newest commit known here. Never rejects.
+   */
   query({ udfPath, args, identity, origin, caller, request }: FunctionCall): Promise<Outcome> {
     const refusal = refuseCall({ udfPath, args });
     if (refusal !== null) return Promise.resolve(refusal);

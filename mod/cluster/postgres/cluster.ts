@@ -1,8 +1,8 @@
 /**
  * Membership of a server in a cluster over PostgreSQL, for as long as the server runs. The server joins once, and calls `begin`
  * before each start of its backend, `serve` when the backend serves, and `unserve` when it ends. When its role may have
- * changed, the server restarts its backend in the role that `begin` returns, which may be "leader" at the first start. A follower
- * continues when another server becomes the leader.
+ * changed, the server restarts its backend in the role that `begin` returns, which may be "leader" at the first start. A
+ * follower continues when another server becomes the leader.
  *
  *     begin ──> follower ── lease taken, log applied to its end ──> restart ──> begin ──> leader
  *                   ^                                                                       |
@@ -167,7 +167,10 @@ export class PostgresCluster implements AsyncDisposable {
     this.#election.linkState = linkState;
   }
 
-  /** Sets the listener, which replaces the previous one. It receives the last holder of the lease repeatedly, even if the lease expired; `null` if there is none or it is this server. */
+  /**
+   * Sets the listener, which replaces the previous one. It receives the last holder of the lease repeatedly, even if the lease
+   * expired; `null` if there is none or it is this server.
+   */
   onLeader(listener: (leader: LeadingServer | null) => void): void {
     this.#election.onLeader = listener;
   }
@@ -177,7 +180,7 @@ export class PostgresCluster implements AsyncDisposable {
     return this.#lease.epoch !== null;
   }
 
-  /** Whether this server leads, and no other one can, also while PostgreSQL is unreachable. */
+  /** Whether this server leads and no other one can, also while PostgreSQL is unreachable, unless its clock jumps. */
   get leadsSurely(): boolean {
     return this.#role === "leader" && this.#lease.isSure && !this.#election.isHoldingOff;
   }
@@ -195,7 +198,7 @@ export class PostgresCluster implements AsyncDisposable {
     return this.#role;
   }
 
-  /** Appends the rows of the leader; `null` on a follower. */
+  /** Stores the leader's rows in PostgreSQL before their groups commit locally; `null` unless this server leads. */
   get rows(): CommitAppender | null {
     return this.#rows;
   }
@@ -217,7 +220,10 @@ export class PostgresCluster implements AsyncDisposable {
     return new SharedVersions({ connection, statements });
   }
 
-  /** Prepares the unused local database and decides the role. Throws a `ClusterError`, for example if no snapshot is usable. Rejects with another error if `stopping` is called while it waits for PostgreSQL. */
+  /**
+   * Prepares the local database, which must not be open, and decides the role. Throws a `ClusterError`, for example if no snapshot is usable.
+   * Rejects with another error if `stopping` is called while it waits for PostgreSQL.
+   */
   async begin(): Promise<ClusterRole> {
     if (this.#next.leadUnconfirmed) await this.#election.holdOff();
     this.#next.leadUnconfirmed = false;

@@ -1,8 +1,9 @@
 /**
  * The child processes ("isolates") of a server: readers, action runners and, unless another process writes this database, one
- * writer. On a follower, the writer applies the rows of another server. Implements `FunctionHost` for the sync hub and HTTP calls.
- * Call functions only after `begin`; their failures are outcomes, not rejections. Commits are published in ts order, before the answers of their mutations. If another process commits, an
- * answer waits for them for a bounded time. Disposal ends every isolate.
+ * writer. On a follower, the writer applies the rows of another server. Implements `FunctionHost` for the sync hub and HTTP
+ * calls. Call functions only after `begin`; their failures are outcomes, not rejections. Commits are published in ts order,
+ * before the answers of their mutations. If another process commits, an answer waits for them for a bounded time. Disposal ends
+ * every isolate.
  */
 import type { CommitEntry } from "../../engine/types.ts";
 import { isolateLimits } from "../limits.ts";
@@ -150,6 +151,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     return this.code.info(udfPath);
   }
 
+  /** Runs a mutation. A resent copy of a call in flight gets the same outcome. */
   mutate(call: MutationCall): Promise<MutationAnswer> {
     return this.#inFlight.run(call, () => this.#mutate(call));
   }
@@ -247,11 +249,14 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     this.#writer.updateJournal(message);
   }
 
+  /** Sets how queries called by actions are run. They fail until then. */
   serveQueries(run: (call: FunctionCall) => Promise<Outcome>): void {
     this.#serveQuery = run;
   }
 
-  /** Sets the actions that main runs: those that take precedence over the app's functions, and those behind `ctx` of actions. */
+  /**
+   * Sets the actions that main runs: those that take precedence over the app's functions, and those behind `ctx` of actions.
+   */
   serveActions(
     { actions, ctxActions, access }:
       & Readonly<Record<"actions" | "ctxActions", ReadonlyMap<string, MainAction>>>

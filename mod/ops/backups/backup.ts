@@ -42,7 +42,9 @@ export interface BackupSummary {
   /** ISO 8601, in UTC. */
   createdAt: string;
   parts: ArchiveManifest["parts"];
-  /** Number of referenced files, up to a limit, that the data folder lacks. Includes files in a bucket. 0 without `withFiles`. */
+  /**
+   * Number of referenced files, up to a limit, that the data folder lacks. Includes files in a bucket. 0 without `withFiles`.
+   */
   missingFiles: number;
   /** Position in the journal's history; `null` without a journal. */
   history: JournalHead | null;
@@ -50,6 +52,7 @@ export interface BackupSummary {
 
 /** Cancellation, progress and locking of a backup. */
 export interface BackupControl {
+  /** Checked while waiting for another backup and from packing on, not while databases are copied. */
   readonly signal?: AbortSignal;
   /** Called if another backup of the data folder must finish first. */
   readonly onWait?: () => void;
@@ -75,8 +78,9 @@ interface Snapshot {
  * copied later. If files were deleted while the snapshot was taken, it is taken again; after `snapshotAttemptsMax` attempts,
  * missing files are counted instead. Writers are not blocked. Needs temporary disk space for a copy of the databases. The
  * archive (mode 0600) appears under its name when complete and synced. Blocks the thread while copying databases and
- * compressing. Throws a `BackupError`, an `ArchiveError` for too many files, an `EngineError` for an unusable database, or the
- * reason of `signal`, and then removes the incomplete archive and temporary files. `backup.lock` remains in the data folder.
+ * compressing. Throws a `BackupError`, an `ArchiveError` for too many files, an `EngineError` for an unusable database, the
+ * reason of `signal` or the error of a file that cannot be read, and then removes the incomplete archive and temporary files.
+ * `backup.lock` remains in the data folder.
  */
 export async function createBackup(
   options: BackupOptions,

@@ -52,8 +52,8 @@ export class Uploads {
   }
 
   /**
-   * Stores a file. Resolves to its ID once durable and committed. After an error the URL stays usable, unless it was used or has
-   * expired, or the commit's outcome is unknown.
+   * Stores a file. Resolves to its ID once durable and committed. After an error the URL stays usable, unless it was used or
+   * has expired, or the commit's outcome is unknown.
    */
   async upload(request: UploadRequest): Promise<string> {
     const { urls } = this.#options;
@@ -85,7 +85,11 @@ export class Uploads {
   }
 }
 
-/** Commits an upload's document. Idempotent for the same blob and URL. Throws `upload_url_used`, after removing the contents, if the URL was used for another blob or its file was deleted. */
+/**
+ * Commits an upload's document. Idempotent for the same blob and URL. Throws `upload_url_used`, after removing the contents, if
+ * the URL was used for another blob or its file was deleted. After other errors the contents stay: the commit may have
+ * happened.
+ */
 export async function commitUpload(
   token: string,
   { blob, sha256, size, contentType, name, createdBy }: NewFile,

@@ -1,8 +1,7 @@
 /**
- * Runs each distinct query once for all subscribers and one-shot calls that may share its result (docs/contract.md, SH). Sockets
- * subscribe to queries; the hub runs one-shot calls, reports commits and starts refresh batches. A result is valid from the snapshot of its run until a commit
- * changes what it read. One-shot calls get a result valid at the newest commit
- * known in this process at the time of the call, or at a later one.
+ * Runs each distinct query once for all subscribers and one-shot calls that may share its result (docs/contract.md, SH).
+ * Sockets subscribe; the hub runs one-shot calls, reports commits and starts refresh batches. A result is valid from the
+ * snapshot of its run until a commit changes what it read. One-shot calls get a result valid at the newest `ts` known, or later.
  */
 import type { CommitEntry, ReadSet } from "../../engine/types.ts";
 import type {
@@ -70,7 +69,6 @@ export class SharedQueries {
   readonly #table: QueryTable;
   readonly #index = new Invalidation<SharedQuery>();
   readonly #recentCommits: CommitMemory;
-  /** Queries that need a run and have none in flight. */
   readonly #dirty = new Set<SharedQuery>();
   readonly #batches = new Set<RefreshBatch>();
   /** Queries with more than one version. Pruned when a batch ends. */
@@ -159,6 +157,7 @@ export class SharedQueries {
     this.#updateState(query);
   }
 
+  /** Moves a subscription to the query whose results its new identity may see. */
   identityChanged(subscriber: Subscriber): void {
     const query = subscriber.shared;
     if (query === null) return;
@@ -183,8 +182,8 @@ export class SharedQueries {
   }
 
   /**
-   * Returns a result valid at the newest commit known here, or at a later one; from cache if valid. Never rejects. Fails at once if `queuedQueriesMax`
-   * calls wait. A nondeterministic result answers only calls that arrived before its run.
+   * Returns a result valid at the newest commit known here, or at a later one; from cache if valid. Never rejects. Fails at
+   * once if `queuedQueriesMax` calls wait. A nondeterministic result answers only calls that arrived before its run.
    */
   query(spec: QuerySpec, { identity, caller, request }: Requester): Promise<Outcome> {
     const query = this.#table.findOrCreate(spec, identity);

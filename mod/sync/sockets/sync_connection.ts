@@ -1,7 +1,8 @@
 /**
- * One WebSocket of a sync client, created by the hub. Starts its messages in the order received. A message waits until there is
- * room for its call or queries, or until an earlier token is verified, and later messages wait behind it. Other exceeded limits
- * close the socket.
+ * One WebSocket of a sync client, created by the hub. Sends results as Transitions, and answers as calls end. Starts its
+ * messages in the order received; mutations also commit in that order, but one resent on another socket may commit later. A
+ * message waits until there is room for its call or queries, or until an earlier token is verified, and later messages wait
+ * behind it. Other exceeded limits close the socket.
  */
 import type { Caller } from "../../functions/host_port.ts";
 import { anonymous, type Identity } from "../../functions/identity.ts";
@@ -208,6 +209,7 @@ export class SyncConnection implements AdvancingSocket, SessionSocket, SocketHan
     if (concerns(ended, this.requested.identity)) this.authError("session has ended");
   }
 
+  /** Sends a response. The next Transition has to include the commit `ts`. */
   respond(frame: string, ts: number | null): void {
     this.#send(frame);
     if (ts === null) return;

@@ -1,8 +1,9 @@
 /**
  * The main process's side of the writer isolate, used by `IsolateHost` on a server that writes its own database. It holds a
  * bounded fair queue, one batch in the writer, and the next batch, which is sent while that one is being committed. A group is
- * the part of a batch committed in one transaction. Guarantees: only one writer writes at a time, groups are published in ts order before
- * their answers, and a call commits at most once. A lost writer is started again, and its batch is settled from the database.
+ * the part of a batch committed in one transaction. Guarantees: only one writer writes at a time, groups are published in ts
+ * order before their answers, and a call commits at most once. A lost writer is started again, and its batch is settled from
+ * the database.
  *
  *     idle --mutate--> at the end of this task --> batch out --last group--> idle
  *                                                  |  |   ^
@@ -97,8 +98,8 @@ export class Writer implements MutationWriter {
 
   /**
    * Runs a mutation in fair order, after the earlier ones of its caller. Never rejects. A full queue answers this call, or the
-   * newest of a far heavier caller, with `overloaded`. A call may run again after its writer was lost, but commits at most once.
-   * The answer of a committed call resolves after `onGroup`, unless its answer was lost with the writer.
+   * newest of a far heavier caller, with `overloaded`. A call may run again after its writer was lost, but commits at most
+   * once. The answer of a committed call resolves after `onGroup`, unless its answer was lost with the writer.
    */
   mutate(call: MutationCall): Promise<MutationAnswer> {
     const { promise, resolve } = Promise.withResolvers<MutationAnswer>();
@@ -343,6 +344,7 @@ export class Writer implements MutationWriter {
     this.#watchTimer ??= this.#options.clock.after(isolateLimits.watchIntervalMs, () => this.#watch());
   }
 
+  /** Kills a writer whose call or group exceeds its time limit. A running call is then blamed. */
   #watch(): void {
     this.#watchTimer = null;
     const batch = this.#inFlight.current;
