@@ -120,7 +120,9 @@ try {
   const before = await measure("idle after a minute of use");
   const endAt = performance.now() + Number(values.seconds) * 1000;
   const timeBefore = await treeTimeUs(server.pid);
-  const minutely = setInterval(() => void measure("in use"), 60_000);
+  const minutely = setInterval(() => {
+    measure("in use").catch((error) => usage.failed(`memory could not be measured: ${error}`));
+  }, 60_000);
   await use(usage, { load, dataDir, endAt });
   clearInterval(minutely);
   const processorMs = (await treeTimeUs(server.pid) - timeBefore) / 1000;

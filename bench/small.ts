@@ -1,6 +1,6 @@
 /**
- * `deno task bench:small [--seconds n] [--memory MB]`: a server with one processor and 512 MB, all its processes together,
- * serves 1,000 sockets and 500 mutations a second while a backup is made and four people sign in at once, again and again.
+ * `deno task bench:small [--seconds n] [--memory MB]`: a server with one processor and 512 MB, or as given, all its processes
+ * together, serves 1,000 sockets and 500 mutations a second while a backup is made and four people sign in at once, again and again.
  * Exits with 1 if anything was refused, failed, swapped or killed, or if the mutations fell behind their pace. The limits are
  * those of a control group where this process may create one. Otherwise the server is started for that memory and pinned to a
  * processor.

@@ -1,7 +1,7 @@
 /** The page of the documentation that explains an error code (DO3). */
 
 /** Pages by code, as paths below `/_/docs/`. */
-const PAGES = {
+export const helpPages = {
   // Mistakes in functions; the first ones are codes of `EngineError`.
   limit: "limits",
   ended: "functions#reading-and-writing",
@@ -39,10 +39,7 @@ const PAGES = {
 } as const satisfies Record<string, string>;
 
 /** A code that a page explains. */
-export type HelpCode = keyof typeof PAGES;
-
-/** Every page with the explanation of a code. */
-export const explainingPages: readonly string[] = Object.values(PAGES);
+export type HelpCode = keyof typeof helpPages;
 
 /** Codes of errors without a class of their own. App code cannot add to it. */
 const codes = new WeakMap<Error, HelpCode>();
@@ -60,12 +57,14 @@ export function helpCodeOf(error: Error): HelpCode | undefined {
 
 /** Returns the path of the page, such as `/_/docs/limits`; `null` for a code that no page explains. */
 export function docsPath(code: unknown): string | null {
-  return typeof code === "string" && Object.hasOwn(PAGES, code) ? `/_/docs/${PAGES[code as HelpCode]}` : null;
+  return typeof code === "string" && Object.hasOwn(helpPages, code)
+    ? `/_/docs/${helpPages[code as HelpCode]}`
+    : null;
 }
 
 /** Returns the log field with the code of an error, or no field. */
 export function helpFields(error: unknown): { readonly code?: HelpCode } {
   if (!(error instanceof Error)) return {};
   const { code = codes.get(error) } = error as { code?: unknown };
-  return typeof code === "string" && Object.hasOwn(PAGES, code) ? { code: code as HelpCode } : {};
+  return typeof code === "string" && Object.hasOwn(helpPages, code) ? { code: code as HelpCode } : {};
 }

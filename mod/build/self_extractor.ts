@@ -79,8 +79,9 @@ if ! whole; then
   trap '[ -z "$part" ] || rm -rf "$part"' EXIT
   trap 'exit 1' HUP INT TERM
   part="$(mktemp -d "$cache/.part-XXXXXX")"
-  # Before unpacking, which takes long: none of several starts moves away what another has just put in its place.
-  [ -z "$found" ] || mv "$home" "$part/damaged" 2>/dev/null || :
+  # Before unpacking, which takes long, and only if it is still damaged: none of several starts moves away what another has
+  # just put in its place.
+  [ -z "$found" ] || whole || mv "$home" "$part/damaged" 2>/dev/null || :
   mkdir "$part/${id}"
   ${archive} | { gzip -dc && : >"$part/sound"; } | tar -xf - -C "$part/${id}" &&
     [ -f "$part/sound" ] && [ -f "$part/${id}/complete" ] && contents "$part/${id}" >"$part/${id}/complete" ||

@@ -42,7 +42,7 @@ export interface FollowerOptions {
   readonly log: Log;
 }
 
-/** Runs calls that have waited for this leader or come from a follower, after a check of the caller's session. Keeps their order. */
+/** Runs calls from followers, or that have waited for this leader, in order, after a check of the caller's session. */
 export class CheckedCalls {
   readonly #host: CallHost;
   readonly #isLive: IsLive | undefined;

@@ -1,9 +1,8 @@
 /**
  * A mutation's transaction: reads see its own writes, and writes can be undone. The writer database begins one mutation of a
  * group at a time, and its isolate calls this interface for `ctx.db`. `release` returns the changed documents; they are durable
- * only once their group commits. `rollback` undoes this mutation alone. After an error of the
- * database in a write, only the whole group can be rolled back. A write refused before, for instance by the schema, changes
- * nothing.
+ * only once their group commits. `rollback` undoes this mutation alone. After an error of the database in a write, only
+ * the whole group can be rolled back. A write refused before, for instance by the schema, changes nothing.
  */
 import { documentLimits } from "../limits.ts";
 import { type AggregateOwner, AggregateRange } from "./aggregates/aggregate_range.ts";

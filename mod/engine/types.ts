@@ -10,7 +10,10 @@ export interface Doc {
   [field: string]: Value;
 }
 
-/** Ordered ASCII keys: `t<number>` the ids of a table, `i<number>` an index, `s<number>` an aggregate, or (`""`) a search or vector index. */
+/**
+ * Ordered ASCII keys: `t<number>` the ids of a table, `i<number>` an index, `s<number>` an aggregate, or a search or vector index
+ * (one key, `""`).
+ */
 export type KeySpace = string;
 
 /** One key, or keys from `lo` (inclusive) to `hi` (exclusive), compared as JavaScript strings. */

@@ -101,6 +101,8 @@ function overLimit(
 ): EngineError {
   const advice = use.what.includes("written")
     ? "write in several calls, for instance from an action or with the scheduler"
+    : use.what.includes("counted")
+    ? "count a narrower range, or declare an aggregate in the schema"
     : "read a narrower range of an index, or one page at a time";
   return new EngineError(
     "limit",

@@ -26,7 +26,7 @@ export interface SystemModule {
   readonly settings?: { readonly name: string; readonly configure: (settings: unknown) => void };
 }
 
-/** Functions and tables of the service in every isolate: accounts, files, schedules. Passed as `SystemModule`s. */
+/** Returns the definitions of the modules' tables, by name. */
 export function systemTables(modules: readonly SystemModule[]): SchemaDefinition {
   const tables = modules.flatMap((module) => Object.entries(module.tables));
   return new Map(tables.map(([name, table]) => [name, TableBuilder.definition(table)]));

@@ -6,7 +6,7 @@ import { fileErrorReason, removeIfThere, statIfThere, syncFolder, writeAll } fro
 import { BackupError } from "./backups/backup_error.ts";
 import { opsLimits } from "./limits.ts";
 
-/** Whether the disk has space for `bytes` plus the reserve; `true` if this process may not query the disk. */
+/** Whether the disk has space for `bytes` plus the reserve of a server on it; `true` if this process may not query the disk. */
 export async function hasDiskSpace(folder: string, bytes: number): Promise<boolean> {
   try {
     const { bavail, bsize } = await statfs(folder);

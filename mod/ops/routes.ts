@@ -1,4 +1,7 @@
-/** Routes below `/api/admin` (AD), behind one guard. Their features mount `/logs`, `/stats` and `/cluster`. */
+/**
+ * Routes below `/api/admin` (AD), behind one guard, with those of impersonation, location tests and restarts. Features of the
+ * server mount `/logs`, `/stats` and `/cluster`.
+ */
 import { Hono } from "hono";
 import { z } from "zod";
 import { ServiceError } from "../errors.ts";

@@ -1,4 +1,4 @@
-/** Periodic cleanup: blobs without a document, left by crashes, and obsolete rows. */
+/** Removes contents of deleted files, and periodically blobs without a document, left by crashes, and obsolete rows. */
 import type { CommitEntry } from "../engine/types.ts";
 import type { SystemCalls } from "../functions/system_calls.ts";
 import { RecurringWork } from "../kit/clock.ts";

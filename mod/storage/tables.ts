@@ -15,7 +15,7 @@ import {
 /** 128 random bits, in hexadecimal. */
 export const blobName = z.string().regex(/^[0-9a-f]{32}$/);
 
-/** Key of the storage settings passed to isolates, in a file without further imports. */
+/** Key of the storage settings passed to isolates. */
 export const storageFeature = "storage";
 
 const instant = z.number();
@@ -59,7 +59,7 @@ export type StorageQueryCtx = QueryCtx<StorageModel>;
 export type StorageMutationCtx = MutationCtx<StorageModel>;
 
 /** Function builders typed with these tables. */
-export const { query, mutation, internalQuery, internalMutation } = createFunctions(
+export const { internalQuery, internalMutation } = createFunctions(
   { tables } satisfies Schema<typeof tables>,
 );
 

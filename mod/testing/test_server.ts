@@ -133,7 +133,7 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
   readonly #clients = new Set<SynclineClient>();
   readonly #dev: boolean;
   readonly #port: CallerPort;
-  readonly #nobody: TestCaller;
+  readonly #anonymous: TestCaller;
   readonly #scheduler: Scheduler;
   /** Set by {@linkcode open}, like the following fields. */
   #storage: TestStorage | null = null;
@@ -168,7 +168,7 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
       connect: (token) => this.#connect(token),
       fetch: (request) => this.#respond(request),
     };
-    this.#nobody = new TestCaller(this.#port, { identity: anonymous, token: null });
+    this.#anonymous = new TestCaller(this.#port, { identity: anonymous, token: null });
     this.#scheduler = new Scheduler({
       port: {
         mutate: (call) => this.#host.mutate(call),
@@ -266,25 +266,25 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
   }
 
   query<Name extends FunctionName<"query">>(name: Name, ...args: CallArgs<Name>): Promise<ResultOf<Name>> {
-    return this.#nobody.query(name, ...args);
+    return this.#anonymous.query(name, ...args);
   }
 
   mutation<Name extends FunctionName<"mutation">>(
     name: Name,
     ...args: CallArgs<Name>
   ): Promise<ResultOf<Name>> {
-    return this.#nobody.mutation(name, ...args);
+    return this.#anonymous.mutation(name, ...args);
   }
 
   action<Name extends FunctionName<"action">>(name: Name, ...args: CallArgs<Name>): Promise<ResultOf<Name>> {
-    return this.#nobody.action(name, ...args);
+    return this.#anonymous.action(name, ...args);
   }
 
   subscribe<Name extends FunctionName<"query">>(
     name: Name,
     ...args: CallArgs<Name>
   ): TestSubscription<ResultOf<Name>> {
-    return this.#nobody.subscribe(name, ...args);
+    return this.#anonymous.subscribe(name, ...args);
   }
 
   /**
@@ -292,7 +292,7 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
    * without a frontend: function calls, files at URLs from `ctx.storage`, and the routes of the app's `http.ts`.
    */
   async fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
-    return await this.#nobody.fetch(input, init);
+    return await this.#anonymous.fetch(input, init);
   }
 
   /**

@@ -42,7 +42,7 @@ Deno.test("codes keep their leading zeros and use the whole range", () => {
   assert.equal(new Set(codes.map((code) => code[0])).size, 10);
 });
 
-Deno.test("secrets are equal only when all of them is", () => {
+Deno.test("secrets are equal only if all their characters are equal", () => {
   assert.equal(sameSecret("abc", "abc"), true);
   assert.equal(sameSecret("abc", "abd"), false);
   assert.equal(sameSecret("abc", "ab"), false);

@@ -43,6 +43,18 @@ behaviours("search", {
       assert.equal((await search(ctx, "apple pie"))[0], "apple pie");
     });
   },
+  "a text with a rarer word comes first": async (t) => {
+    await t.run(async (ctx) => {
+      await texts(
+        ctx,
+        "the cat sat",
+        "the dog sat",
+        "the cat and the dog",
+        "a bird flew far away over the sea",
+      );
+      assert.equal((await search(ctx, "the bird"))[0], "a bird flew far away over the sea");
+    });
+  },
   "accents do not matter": async (t) => {
     await t.run(async (ctx) => {
       await texts(ctx, "Crème brûlée");
@@ -140,6 +152,14 @@ behaviours("search", {
         db.query("texts").withSearchIndex("by_body", (q) => q.search("lang" as never, "x")).collect()
       ),
       /searches in "body", not in "lang"/,
+    );
+  },
+  "a search for something else than a string is refused": async (t) => {
+    await assert.rejects(
+      t.run(({ db }) =>
+        db.query("texts").withSearchIndex("by_body", (q) => q.search("body", 5 as never)).collect()
+      ),
+      /Search index "by_body": the search query must be a string/,
     );
   },
   "a filter field that the index does not have is refused": async (t) => {

@@ -139,6 +139,25 @@ behaviours("validation", {
     await assert.rejects(t.mutation("app:add", { item: { text: 1 } }), /args\.item\.text: /);
     await assert.rejects(t.mutation("app:add", {}), /args\.item: /);
   }),
+  "arguments in an array are refused with their index, and those of a union with each alternative":
+    withFunctions({
+      add: mutation({
+        args: {
+          items: z.array(z.object({ n: z.number() })),
+          kind: z.union([z.literal("a"), z.literal("b")]).optional(),
+        },
+        handler: () => null,
+      }),
+    }, async (t) => {
+      await assert.rejects(
+        t.mutation("app:add", { items: [{ n: 1 }, { n: "x" }] }),
+        /args\.items\[1\]\.n: Invalid input: expected number, received string/,
+      );
+      await assert.rejects(
+        t.mutation("app:add", { items: [], kind: "c" }),
+        /args\.kind: Invalid input: expected "a", or: Invalid input: expected "b"/,
+      );
+    }),
   "arguments that are not named are refused": withFunctions({
     add: mutation({ args: { text: z.string() }, handler: () => null }),
   }, async (t) => {

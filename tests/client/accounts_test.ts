@@ -81,7 +81,7 @@ function tokens(socket: FakeSocket): (string | null)[] {
   return socket.sent.flatMap((message) => message.type === "Authenticate" ? [message.token] : []);
 }
 
-Deno.test("nobody is signed in at first; a sign-in authenticates the connection before later calls", async () => {
+Deno.test("no user is signed in at first; a sign-in authenticates the connection before later calls", async () => {
   const { clock, server, storage } = world();
   using tab = new Tab({ clock, server, storage });
   assert.deepEqual(tab.client.authState(), { status: "loading" });

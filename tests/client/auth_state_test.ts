@@ -93,7 +93,7 @@ Deno.test("an effect that runs twice signs in once, and is never seen as signed 
   assert.deepEqual(client.authState(), { status: "signedOut" });
 });
 
-Deno.test("the app may set tokens after the account client was asked, and without any nobody is signed in", async () => {
+Deno.test("the app may set tokens after the account client was asked, and without any no user is signed in", async () => {
   using test = makeClient();
   const { client, reported } = test;
   client.authState();

@@ -77,7 +77,7 @@ Deno.test("layers are replayed in order over new results, and each is removed wi
   assert.deepEqual(seen.map(ids), ["a", "ax", "axy", "axyz", "bxyz", "bxz", "bxz"]);
 });
 
-Deno.test("results that a replay does not change keep their identity and notify nobody", async () => {
+Deno.test("results that a replay does not change keep their identity and notify no listener", async () => {
   using test = await listening();
   const { client, seen, socket } = test;
   client.mutation("m", {}, { optimisticUpdate: add({ _id: "x", n: 0 }) }).catch(() => {});

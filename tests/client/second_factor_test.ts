@@ -70,7 +70,7 @@ Deno.test("other errors have no challenge", () => {
   }
 });
 
-Deno.test("what a user types is a code of six digits or a recovery code", () => {
+Deno.test("typed text of six digits is a code, all other text is a recovery code", () => {
   assert.deepEqual(proofOf(" 123 456 "), { code: "123456" });
   assert.deepEqual(proofOf("abcde-fghij"), { recoveryCode: "abcde-fghij" });
   assert.deepEqual(proofOf("1234567"), { recoveryCode: "1234567" });

@@ -268,6 +268,9 @@ testDashboard("functions and logs", { functions }, async (dashboard, t) => {
     await row("orders:add").first().waitFor({ state: "detached" });
     await page.getByRole("cell", { name: email }).waitFor();
     await page.getByRole("cell", { name: "anonymous" }).first().waitFor();
+    await page.getByLabel("User", { exact: true }).fill("unknown@example.com");
+    await keys("Enter");
+    await waitForText("User not found");
     await page.getByLabel("User", { exact: true }).fill(email);
     await keys("Enter");
     await button(`Remove filter caller: ${email}`).waitFor();

@@ -391,8 +391,8 @@ testDashboard("users, administrators and settings", {
     await waitForText("Second factor removed.");
     await keys("Escape");
     await go("audit");
-    await page.getByRole("cell", { name: "_admin/users:removeFactors" }).waitFor();
-    await page.getByRole("cell", { name: "_admin/administrators:confirmTotp" }).waitFor();
+    await page.getByRole("cell", { name: "removed the second factor of dora@example.com" }).waitFor();
+    await page.getByRole("cell", { name: "set up their own second factor" }).waitFor();
     assert.equal(await page.getByText(secret).count(), 0);
     await go("administrators");
   });

@@ -19,7 +19,7 @@ async function filesOf(folder: string): Promise<Record<string, string>> {
 Deno.test({
   ...needs(
     chromium,
-    "NP2 the page of the plain template shows who comes first a way in, and their tasks in each window",
+    "NP2 the page of the plain template shows new visitors a sign-in form, and their tasks in each window",
   ),
   // The browser's driver keeps timers and pipes of its own.
   sanitizeOps: false,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { runInNewContext } from "node:vm";
 import { StartError } from "../../mod/config/start_error.ts";
-import { explainingPages, withHelp } from "../../mod/explained.ts";
+import { helpPages, withHelp } from "../../mod/explained.ts";
 import { logLine, withDocsLink } from "../../mod/kit/log.ts";
 import { DocsPages } from "../../mod/server/docs/docs_pages.ts";
 
@@ -74,7 +74,7 @@ Deno.test("DO3 messages and unknown codes have no link", () => {
 
 Deno.test("DO3 every linked page and heading exists", async () => {
   const docs = new DocsPages();
-  for (const named of new Set(explainingPages)) {
+  for (const named of new Set<string>(Object.values(helpPages))) {
     const [page = "", heading] = named.split("#");
     const html = await (await docs.respond(page))?.text() ?? "";
     assert.ok(html.includes("<h1"), named);

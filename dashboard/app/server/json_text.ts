@@ -37,3 +37,12 @@ export function parseJson(text: string): unknown {
   if (duplicate !== null) throw new SyntaxError(`The field "${duplicate.name}" occurs twice`);
   return value;
 }
+
+/** Like {@linkcode parseJson}, for an object. */
+export function parseObject(text: string): Readonly<Record<string, unknown>> {
+  const value = parseJson(text);
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) {
+    return value as Readonly<Record<string, unknown>>;
+  }
+  throw new SyntaxError("A JSON object is required");
+}

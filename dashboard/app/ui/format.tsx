@@ -44,7 +44,7 @@ const padded = (value: number, digits = 2): string => String(value).padStart(dig
 
 /** Formats a date in the viewer's time zone, such as `2026-11-28`. */
 export const dayText = (date: Date): string =>
-  `${date.getFullYear()}-${padded(date.getMonth() + 1)}-${padded(date.getDate())}`;
+  `${padded(date.getFullYear(), 4)}-${padded(date.getMonth() + 1)}-${padded(date.getDate())}`;
 
 /** Formats a time in the viewer's time zone, such as `2026-11-28 09:30:00`: the only format of the dashboard. */
 export function timeText(at: number): string {
@@ -60,6 +60,11 @@ function clockText(at: number): string {
   const date = new Date(at);
   const text = `${timeText(at)}.${padded(date.getMilliseconds(), 3)}`;
   return dayText(date) === dayText(new Date()) ? text.slice(text.indexOf(" ") + 1) : text;
+}
+
+/** Formats a time for a date picker (`datetime-local`), in the viewer's time zone; empty for times without a date. */
+export function pickerText(at: number): string {
+  return Number.isNaN(new Date(at).getTime()) ? "" : timeText(at).replace(" ", "T");
 }
 
 /** Formats a time in UTC, for tooltips. */

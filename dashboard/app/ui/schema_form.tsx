@@ -11,7 +11,7 @@ import {
   tableOf,
   typeText,
 } from "../server/json_schema.ts";
-import { parseJson } from "../server/json_text.ts";
+import { parseJson, parseObject } from "../server/json_text.ts";
 import { SelectField, TextField } from "./controls.tsx";
 
 export type Fields = Readonly<Record<string, unknown>>;
@@ -19,8 +19,7 @@ export type Fields = Readonly<Record<string, unknown>>;
 /** Parses the JSON text that a form edits; `null` unless it is an object. */
 export function fieldsOf(text: string): Fields | null {
   try {
-    const value = parseJson(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? value as Fields : null;
+    return parseObject(text);
   } catch {
     return null;
   }

@@ -20,7 +20,7 @@ export function Connection() {
   );
 }
 
-/** Whether something has been going on for long; looked at each second while it does, which no event announces. */
+/** Whether the oldest call has waited longer than `SLOW_MS`. Polled every second, because no event reports it. */
 function useIsSlow(isBusy: boolean): boolean {
   const client = useSyncline();
   const [isSlow, setIsSlow] = useState(false);

@@ -46,7 +46,7 @@ export function Me({ person, guestName, onGuestName, onSignIn }: MeProps) {
   );
 }
 
-/** One's own address, which nobody else is shown. */
+/** The address of the signed-in user. Other users do not see it. */
 function Address() {
   const email = useQuery(ownAccount)?.email;
   return email ? <span className="address" title={email}>{email}</span> : null;

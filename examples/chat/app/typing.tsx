@@ -9,7 +9,7 @@ const RENEW_MS = 3_000;
 /** Typing ends after a pause of this length. */
 const PAUSE_MS = 5_000;
 
-/** Names this page to the server; nobody else learns it. */
+/** Identifies this page to the server. Other clients do not receive it. */
 const page = randomId();
 
 /** Reports to a channel whether the user of this page is typing. */
@@ -22,7 +22,7 @@ export function useTyping(channel: string, guestName: string) {
 
   const say = useCallback((isTyping: boolean) => {
     saidAt.current = isTyping ? performance.now() : 0;
-    // Offline nobody sees it, and when the connection is back it is over.
+    // A call made offline would be sent after the user has stopped typing.
     if (!client.connectionState().isConnected) return;
     set({ channel, name: guestName.trim() || "Guest", page, isTyping }).then(
       // The row is in the list by now: which one it is must be known before that is painted.

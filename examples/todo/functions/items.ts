@@ -117,7 +117,7 @@ export const remove = mutation({
 export const openCount = query({
   args: { list: id("lists") },
   handler: async (ctx, { list }) => {
-    // A list that was removed, or that I was let out of, is no error here.
+    // A list that was removed or is no longer shared with the caller is not an error.
     if (await visibleList(ctx, list) === null) return 0;
     return await ctx.db.aggregate("items", "by_state", (q) => q.eq("list", list).eq("status.kind", "open"))
       .count();

@@ -62,7 +62,7 @@ client.auth.completeRedirect().then(({ type, token }) => {
     return client.auth.signInWithMagic({ token });
   }
 }).catch((error) => {
-  // What the server wrote in the address was reported to `onRefusal`.
+  // Errors in the page's address were already reported to `onRefusal`.
   const reported = error.name === "AccountError" && error.status === 0;
   if (!reported && !askForFactor(error)) {
     showText("sign-in-problem", error.message);

@@ -45,7 +45,7 @@ export function secondStep(client, { firstStep, form }) {
   };
 }
 
-/** Keeps the settings true to the account. Returns how to end that. */
+/** Shows the factors of the account in the settings, live. Returns a function that ends the updates. */
 export function showFactors(client, section) {
   const problem = section.querySelector(".problem");
   const content = section.querySelector("div");
@@ -53,7 +53,7 @@ export function showFactors(client, section) {
     showProblem(problem, "");
     await work().catch((error) => showProblem(problem, error.message));
   };
-  /** Runs a change, after the second factor was proved if that is necessary. */
+  /** Runs a change. Asks for a proof of the second factor first if the server requires one. */
   const change = (work) =>
     attempt(() =>
       work().catch((error) => {

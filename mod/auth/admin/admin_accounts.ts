@@ -80,7 +80,7 @@ export class AdminAccounts {
     });
   }
 
-  /** Removes the second factors of the accounts with an address. Resolves to whether one exists. */
+  /** Removes the second factors of the accounts with an address. Resolves to whether one exists. Throws `invalid_email`. */
   async removeFactors(email: string): Promise<boolean> {
     const normalized = normalizedEmail(email);
     if (normalized === null) throw new ServiceError("invalid_email");

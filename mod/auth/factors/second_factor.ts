@@ -93,7 +93,7 @@ export class SecondFactor {
       },
     );
     if (tokens === null) throw new ServiceError("invalid_code");
-    // The password was right, too. Otherwise failures of strangers would lock out owners with a second factor.
+    // Both steps succeeded. Otherwise failures of strangers would lock owners with a second factor out of the password step.
     if (found.account !== null) limits.welcome({ account: found.account, client: requester.client });
     return tokens;
   }
@@ -140,7 +140,7 @@ export class SecondFactor {
     return { recoveryCodes: codes };
   }
 
-  /** Proves a factor again in the caller's session. Throws `invalid_code`. */
+  /** Proves a factor again in the caller's session. Throws `invalid_code`, `factor_required` without a factor. */
   async prove(given: GivenProof, identity: Identity): Promise<null> {
     const { calls, now } = this.#parts;
     const own = await calls.mutate(system.ownTotp, {}, { identity });

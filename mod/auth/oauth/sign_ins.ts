@@ -127,7 +127,7 @@ export class SignIns {
     if (provider === undefined) return null;
     const [state, ...more] = arrival.parameters.getAll("state");
     if (state === undefined || more.length > 0 || !STATE.test(state)) return null;
-    // Check the cookie first, so that nobody can consume the sign-in of another browser.
+    // Check the cookie first, so that no one can use up the sign-in of another browser.
     if (arrival.cookie === null || !sameSecret(arrival.cookie, state)) return null;
     const flow = await calls.mutate(system.takeFlow, {
       stateHash: hasher.hash("flow", state),

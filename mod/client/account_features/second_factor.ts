@@ -87,9 +87,10 @@ export async function finishSignIn(
 }
 
 /**
- * Starts to set up an authenticator app: show the QR code, and pass the first code to {@linkcode confirmTotp}.
+ * Starts to set up an authenticator app: show the QR code, and pass the first code to {@linkcode confirmTotp}. Omit `password` if
+ * the account has none.
  *
- * @throws `FunctionError`: `invalid_credentials`, `factor_exists`, `totp_disabled`. Omit `password` if the account has none.
+ * @throws `FunctionError`: `invalid_credentials`, `factor_exists`, `totp_disabled`
  */
 export async function startTotp(
   client: SynclineClient,
@@ -100,7 +101,7 @@ export async function startTotp(
 
 /**
  * Confirms an authenticator app with its first code. From now on sign-ins need a code. Returns recovery codes: each works once
- * instead of a code. Show them to the user, they cannot be read again.
+ * instead of a code. Show them to the user: they cannot be read again.
  *
  * @throws `FunctionError`: `invalid_code`, `invalid_enrolment`
  */

@@ -221,8 +221,8 @@ export class PostgresCluster implements AsyncDisposable {
   }
 
   /**
-   * Prepares the local database, which must not be open, and decides the role. Throws a `ClusterError`, for example if no snapshot is usable.
-   * Rejects with another error if `stopping` is called while it waits for PostgreSQL.
+   * Prepares the local database, which must not be open, and decides the role. Throws a `ClusterError`, for example if no
+   * snapshot is usable. Rejects with another error if `stopping` is called while it waits for PostgreSQL.
    */
   async begin(): Promise<ClusterRole> {
     if (this.#next.leadUnconfirmed) await this.#election.holdOff();

@@ -117,7 +117,9 @@ export function aggregateIndex(
   const node = "WHERE level = ? AND key";
   const entryTotals = `SELECT count(*)${columns(count, (at) => `sum(v${at}), min(v${at}), max(v${at})`)}
     FROM ${entries} WHERE key >= ? AND key < ?`;
-  const nodeTotals = `SELECT sum(count)${columns(count, (at) => `sum(s${at}), min(n${at}), max(x${at})`)}
+  // SQLite stores NaN as NULL, which `sum` leaves out: the sum of such a node must not seem to be in the range of numbers.
+  const nodeSum = (at: number) => `sum(iif(s${at} IS NULL AND n${at} IS NOT NULL, 9e999, s${at}))`;
+  const nodeTotals = `SELECT sum(count)${columns(count, (at) => `${nodeSum(at)}, min(n${at}), max(x${at})`)}
     FROM ${nodes} ${node} >= ? AND key < ?`;
   const assigned = `(count${columns(count, (at) => `s${at}, n${at}, x${at}`)})`;
   return {
@@ -182,6 +184,6 @@ export function checkAggregateDefinition(table: string, { name, by, sum }: Aggre
   }
   throw new EngineError(
     "bad_schema",
-    `Aggregate "${name}" of table "${table}" needs different fields, and at most ${aggregateSumsMax} to sum`,
+    `Aggregate "${name}" of table "${table}" names a field twice, or sums more than ${aggregateSumsMax} fields`,
   );
 }

@@ -4,7 +4,10 @@ import type { KeyRange } from "../indexes/keys.ts";
 import { END_OF_KEYS } from "../types.ts";
 import { type AggregateIndex, LEVELS } from "./aggregate_index.ts";
 
-/** Totals of a range: of each summed field, `null` if no document has a number. */
+/**
+ * Totals of a range. `min` and `max` of a field are `null` if no document has a number in it. `sum` is then 0, and not finite if
+ * it exceeds the range of numbers.
+ */
 export interface Totals {
   count: number;
   readonly fields: { sum: number; min: number | null; max: number | null }[];
@@ -43,7 +46,8 @@ function add(totals: Totals, row: Row = []): void {
   totals.count += values[0] ?? 0;
   totals.fields.forEach((field, at) => {
     const [sum, min, max] = values.slice(1 + 3 * at);
-    field.sum += sum ?? 0;
+    // SQLite returns NULL without numbers, and also for NaN.
+    field.sum += sum ?? (typeof min === "number" ? NaN : 0);
     if (typeof min === "number" && (field.min === null || min < field.min)) field.min = min;
     if (typeof max === "number" && (field.max === null || max > field.max)) field.max = max;
   });

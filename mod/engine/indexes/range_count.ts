@@ -15,7 +15,7 @@ export interface CountSql {
 
 /** First skip; each further one is twice as long. */
 const SKIP_FIRST = 128;
-/** Longest skip, and so the most entries read behind the range. */
+/** Longest skip, and so the most entries read behind the range or `max`. The last skip may read its entries twice. */
 const SKIP_MAX = 65_536;
 
 /** Returns the SQL for an SQLite table and its key column. */

@@ -200,7 +200,10 @@ export interface VectorQuery<Fields, FilterFields extends string> {
 export interface Aggregate<Document, Table extends string, SumField extends string> {
   /** Returns the number of documents. */
   count(): Promise<number>;
-  /** Returns the sum of a field; 0 without numbers. */
+  /**
+   * Returns the sum of a field; 0 without numbers.
+   * @throws RangeError if the sum exceeds the range of numbers.
+   */
   sum(field: SumField): Promise<number>;
   /** Returns the smallest number of a field, or `null`. */
   min(field: SumField): Promise<number | null>;

@@ -1,4 +1,4 @@
-/** Finds the folders that contain the npm packages of an app. */
+/** Finds the folders that contain the npm packages of an app, and tests which files are in them. */
 import { dirname } from "node:path";
 import { packageLimits } from "../limits.ts";
 
@@ -7,7 +7,7 @@ export function nameBelow(folder: string, path: string): string {
   return path.slice(folder === "/" ? 1 : folder.length + 1);
 }
 
-/** Paths of files below folders. */
+/** Whether a path is one of the folders or inside one. */
 export function isInside(path: string, folders: readonly string[]): boolean {
   return folders.some((folder) => path === folder || path.startsWith(folder === "/" ? folder : `${folder}/`));
 }

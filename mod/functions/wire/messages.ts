@@ -253,7 +253,10 @@ export interface RunQueryBatch {
   readonly together?: true;
 }
 
-/** Main to a waiting reader. "run": run `queries` and `more`. "again": reopen the snapshot and answer Pinned. "drop": forget the batch. */
+/**
+ * Main to a waiting reader. "run": run `queries` and `more`. "again": reopen the snapshot and answer Pinned. "drop": forget the
+ * batch.
+ */
 export interface QueryBatchGo {
   readonly type: "QueryBatchGo";
   readonly wave: number;

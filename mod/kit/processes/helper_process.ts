@@ -4,7 +4,7 @@ import { programConfig, runtimeEnvironment } from "./program.ts";
 
 const encoder = new TextEncoder();
 
-/** Messages between two processes of the server: JSON, one a line. */
+/** Encodes a message between two processes of the server: JSON, one a line. */
 export function encodeJsonLine(message: object): Uint8Array<ArrayBuffer> {
   return encoder.encode(`${JSON.stringify(message)}\n`);
 }

@@ -22,7 +22,7 @@ import process from "node:process";
 import { hasCode } from "./plain_error.ts";
 import { renameWithRetries } from "./rename.ts";
 
-/** A relative path with slashes, the contents, and the path of a file with them, to which the new file is a hard link if possible. */
+/** A relative path with slashes, the contents, and optionally the path of a file with the same contents to hard-link instead. */
 export type FileEntry = readonly [path: string, bytes: Uint8Array, source?: string];
 
 /** Each call restarts the iteration. */

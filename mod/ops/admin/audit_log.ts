@@ -105,11 +105,13 @@ export function auditRequests({ log, clientOf }: AuditRequests): MiddlewareHandl
     } finally {
       // Requests without a route, and those that the route reports as dry runs, have no effect.
       if (outcome !== "not_found" && c.get("noted")?.["dryRun"] !== true) {
+        // A query parameter must not name another actor.
+        const { by: _, ...query } = c.req.query();
         await log.record({
           admin: c.get("adminId"),
           session: c.get("sessionId") || null,
           action: `${method} ${c.req.path}`,
-          args: { ...c.req.query(), ...c.get("noted"), ...by(c.get("deployKey")) },
+          args: { ...query, ...c.get("noted"), ...by(c.get("deployKey")) },
           outcome,
           address: clientOf(c),
         });

@@ -7,11 +7,10 @@ import {
   type DocumentOf,
   type Schema,
   type SystemMutationCtx,
-  type SystemQueryCtx,
 } from "../../functions/api/service.ts";
 import { importModes } from "../tables/mod.ts";
 
-/** Key of the settings passed to isolates, in a file without further imports. */
+/** Key of the settings passed to isolates. */
 export const settingsFeature = "settings";
 
 const instant = z.number();
@@ -73,7 +72,6 @@ export const tables = {
 
 export type AdminModel = DataModelOf<Schema<typeof tables>>;
 export type AdminDoc<Table extends keyof AdminModel & string> = DocumentOf<AdminModel, Table>;
-export type AdminQueryCtx = SystemQueryCtx<AdminModel>;
 export type AdminMutationCtx = SystemMutationCtx<AdminModel>;
 
 export const { adminQuery, adminMutation, systemQuery, systemMutation } = createSystemFunctions(

@@ -1,4 +1,4 @@
-/** Backups that administrators make of a running server. */
+/** Backups that administrators make of a running server, and counters of all its backups. */
 import { join } from "node:path";
 import { ServiceError } from "../../errors.ts";
 import { isDiskFull, removeIfThere } from "../../kit/durable_files.ts";

@@ -1,4 +1,4 @@
-/** Migrations of documents: actions of administrators, the steps, and the runner of the server. */
+/** Data migrations: their steps, the runner of the server, and the actions of administrators and the CLI. */
 import { setTimeout as wait } from "node:timers/promises";
 import { z } from "zod";
 import { UserError } from "../../errors.ts";
@@ -74,7 +74,10 @@ export interface MigrationRunnerOptions {
   readonly log: Log;
 }
 
-/** Disposing of it stops migrations after their current step; the next start resumes them. */
+/**
+ * Runs migrations on the server, independent of the clients that started them. Disposing of it stops them after their current
+ * step; the next start resumes them.
+ */
 export class MigrationRunner implements AsyncDisposable {
   readonly #options: MigrationRunnerOptions;
   /** By ID. */
@@ -191,6 +194,7 @@ export interface MigrationActionsOptions {
   readonly runner: MigrationRunner;
 }
 
+/** Creates the actions: they run a migration on the server, or take one step per call. */
 export function migrationActions(
   { calls, steps, runner }: MigrationActionsOptions,
 ): ReadonlyMap<string, MainAction> {

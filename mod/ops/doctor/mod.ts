@@ -1,4 +1,4 @@
-/** Runs read-only checks on a data folder. */
+/** The doctor: runs read-only checks on a data folder, with or without a running server. */
 import { statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { checkSqliteFile, EngineError, openSnapshotCheck } from "../../engine/mod.ts";

@@ -42,7 +42,7 @@ export type Answer =
   /** With a `fault` the message is meant for users; otherwise it is a bug or a system failure. */
   | { readonly ok: false; readonly fault: RestoreFailureCause | null; readonly message: string };
 
-/** Reads messages until the stream ends. Throws for invalid ones. */
+/** Reads messages, lines of JSON, until the stream ends. Throws for invalid ones. The process answers one job at a time. */
 export async function* readMessages<Message extends Job | Answer>(
   stream: ReadableStream<Uint8Array<ArrayBuffer>>,
 ): AsyncGenerator<Message> {

@@ -1,4 +1,4 @@
-/** Metrics of a server: counters updated as events happen, and values read on demand. */
+/** Prometheus metrics, loaded only with `--metrics`: counters updated as events happen, and values read on demand. */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { MethodNotAllowedError, ServiceError } from "../../errors.ts";
 import { errorResponse } from "../../kit/error_response.ts";

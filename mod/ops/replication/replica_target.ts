@@ -1,4 +1,7 @@
-/** The target of a replica: an object store in a folder or a bucket, or a log that is read like one. */
+/**
+ * The target of a replica: an object store in a folder or a bucket, or a log that is read like one. A marker identifies it,
+ * and claims determine the server that ships to it.
+ */
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import type { LocationProbe } from "../../kit/locations/location_probe.ts";

@@ -36,8 +36,8 @@ export interface Replayed {
 }
 
 /**
- * Applies the segments of a plan to the database of its snapshot, which no other process has open. Throws a `LocationError`
- * that names the missing or damaged object and the newest point that is still restorable.
+ * Applies the segments of a plan, in order and in bounded memory, to the database of its snapshot, which no other process has
+ * open. Throws a `LocationError` that names the missing or damaged object and the newest point that is still restorable.
  */
 async function replay(
   target: ReplicaReader,

@@ -257,8 +257,9 @@ export async function* rowsOf(
 type Reached = Pick<Segment, "sum"> & { readonly seq: number };
 
 /**
- * Yields the rows of consecutive segments, some at a time; the next segments are fetched in the meantime.
- * Throws a `LocationError` for a segment that is damaged, or that is missing and part of no other.
+ * Yields the rows of consecutive segments, some at a time; the next segments are fetched in the meantime. If a segment was
+ * merged after the listing, its rows are read from the merged one. Throws a `LocationError` for a segment that is damaged, or
+ * that is missing and part of no other.
  */
 export async function* rowBatchesOf(
   target: ReplicaReader,

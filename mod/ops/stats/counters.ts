@@ -103,16 +103,12 @@ export class Histogram {
 
   get percentiles(): Percentiles {
     const { count } = this;
-    const of = (share: number) => this.#quantileOf(count, share);
+    const of = (share: number) => this.#quantile(share, count);
     return { p50: of(0.5), p95: of(0.95), p99: of(0.99) };
   }
 
-  /** Returns a quantile, interpolated between two bounds; `null` without values. */
-  quantile(share: number): number | null {
-    return this.#quantileOf(this.count, share);
-  }
-
-  #quantileOf(all: number, share: number): number | null {
+  /** Returns a quantile of `all` values, interpolated between two bounds; `null` without values. */
+  #quantile(share: number, all: number): number | null {
     if (all === 0) return null;
     const { bounds } = this;
     const wanted = all * share;

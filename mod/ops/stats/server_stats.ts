@@ -1,4 +1,4 @@
-/** Response of `GET /api/admin/stats`: counted runs and the current state of the server's parts. */
+/** Response of `GET /api/admin/stats`: counted runs, the current state of the server's parts, and gauges of the last hour. */
 import { statsLimits } from "../limits.ts";
 import type { RunStats } from "./run_stats.ts";
 

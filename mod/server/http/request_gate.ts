@@ -126,7 +126,10 @@ export class RequestGate {
     this.#log = log;
   }
 
-  /** Returns the request, normalized, or a refusal: 400, 421 (host), 403 (origin). `forwarded`: by a process that checked the host. */
+  /**
+   * Returns the request, normalized, or a refusal: 400, 421 (host), 403 (origin). `forwarded`: by a process that has checked
+   * the host.
+   */
   check(
     given: Request,
     { forwarded = false }: { readonly forwarded?: boolean } = {},

@@ -115,7 +115,10 @@ export class Workers implements AsyncDisposable {
     this.#socket[Symbol.dispose]();
   }
 
-  /** Notes that a worker serves. Kills one whose link ends while its process continues: it is unresponsive or no longer receives commits. */
+  /**
+   * Notes that a worker serves. Kills one whose link ends while its process continues: it is unresponsive or no longer
+   * receives commits.
+   */
   #watch(follower: FollowerConnection): void {
     const running = this.#running.get(follower.name);
     if (running !== undefined) follower.ready.then(running.serves, () => {});

@@ -1,4 +1,4 @@
-/** Serves stored files (FR). */
+/** Serves stored files and thumbnails (FR): headers, the fast path for small files, and all other reads. */
 import type { Context } from "hono";
 import { randomBytes } from "node:crypto";
 import { ServiceError } from "../../errors.ts";

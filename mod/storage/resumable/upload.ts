@@ -1,4 +1,7 @@
-/** One unfinished upload: exclusive access, durable progress, and the disk quota that all of them share. */
+/**
+ * One unfinished upload of the tus protocol (1.0: core, creation, checksum): its request headers, exclusive access, durable
+ * progress, and the disk quota that all of them share.
+ */
 import { Buffer } from "node:buffer";
 import { createHash, type Hash, timingSafeEqual } from "node:crypto";
 import { ServiceError } from "../../errors.ts";
@@ -10,7 +13,7 @@ import type { Spool, UploadRecord } from "./spool.ts";
 /** The only supported protocol version. */
 export const tusVersion = "1.0.0";
 
-/** Request headers of the tus protocol (1.0: core, creation, checksum). */
+/** Content type of the bytes to append. */
 export const chunkContentType = "application/offset+octet-stream";
 
 /** Supported checksum algorithms; the protocol requires sha1. */

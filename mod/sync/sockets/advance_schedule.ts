@@ -1,4 +1,4 @@
-/** Which sockets advance when: all changes of one task advance a socket once, after that task. */
+/** Decides when sockets advance: all changes of one task advance a socket once, after that task. */
 import type { ProgressingSocket, SocketProgress } from "./socket_progress.ts";
 
 export interface AdvancingSocket extends ProgressingSocket {

@@ -1,4 +1,4 @@
-/** Tracks pings, silence, token expiry and stalled sends of one socket. Pure: the hub polls it with the current time. */
+/** Tracks pings, silence, token expiry and stalled sends of one socket. Pure: the connection polls it with the time. */
 import { socketLimits } from "../../limits.ts";
 import type { SocketOutput } from "./outbound_quota.ts";
 

@@ -1,6 +1,6 @@
 /**
- * The outbound side of sockets. Each counts the data that its client has not taken, and one quota bounds the sum: Transitions wait
- * while it is exhausted, and stuck large sockets are aborted.
+ * The outbound side of sockets. Each counts the data that its client has not taken, and one quota bounds the sum: Transitions
+ * wait while it is exhausted, and stuck large sockets are aborted.
  */
 import type { Log } from "../../kit/log.ts";
 import { socketLimits } from "../../limits.ts";

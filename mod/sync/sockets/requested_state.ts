@@ -1,4 +1,4 @@
-/** The state that a client has requested with its messages: who it is, its query set and its identity. Pure. */
+/** The state that a client has requested with its messages: its Connect, query set and identity. Pure. */
 import type { Caller } from "../../functions/host_port.ts";
 import { anonymous, type Identity } from "../../functions/identity.ts";
 import type { Outcome } from "../../functions/outcome.ts";

@@ -67,7 +67,7 @@ export class TestServer<Model extends DataModel> implements AsyncDisposable {
   readonly #servers: ServersProcess;
   readonly #number: number;
   readonly #port: CallerPort;
-  readonly #nobody: TestCaller;
+  readonly #anonymous: TestCaller;
   readonly #clients = new Set<SynclineClient>();
   #closed = false;
 
@@ -83,7 +83,7 @@ export class TestServer<Model extends DataModel> implements AsyncDisposable {
       connect: (token) => this.#connect(token),
       fetch: (request) => this.#fetch(request),
     };
-    this.#nobody = this.asAnonymous();
+    this.#anonymous = this.asAnonymous();
   }
 
   /** See {@linkcode createTestServer}. */
@@ -150,25 +150,25 @@ export class TestServer<Model extends DataModel> implements AsyncDisposable {
   }
 
   query<Name extends FunctionName<"query">>(name: Name, ...args: CallArgs<Name>): Promise<ResultOf<Name>> {
-    return this.#nobody.query(name, ...args);
+    return this.#anonymous.query(name, ...args);
   }
 
   mutation<Name extends FunctionName<"mutation">>(
     name: Name,
     ...args: CallArgs<Name>
   ): Promise<ResultOf<Name>> {
-    return this.#nobody.mutation(name, ...args);
+    return this.#anonymous.mutation(name, ...args);
   }
 
   action<Name extends FunctionName<"action">>(name: Name, ...args: CallArgs<Name>): Promise<ResultOf<Name>> {
-    return this.#nobody.action(name, ...args);
+    return this.#anonymous.action(name, ...args);
   }
 
   subscribe<Name extends FunctionName<"query">>(
     name: Name,
     ...args: CallArgs<Name>
   ): TestSubscription<ResultOf<Name>> {
-    return this.#nobody.subscribe(name, ...args);
+    return this.#anonymous.subscribe(name, ...args);
   }
 
   /**
@@ -176,7 +176,7 @@ export class TestServer<Model extends DataModel> implements AsyncDisposable {
    * without a frontend: function calls, files at URLs from `ctx.storage`, and the routes of the app's `http.ts`.
    */
   async fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
-    return await this.#nobody.fetch(input, init);
+    return await this.#anonymous.fetch(input, init);
   }
 
   /**

@@ -1,4 +1,4 @@
-/** The title, whether the connection is lost or changes are unsent, and the way out. */
+/** The title, the state of the connection and of unsent changes, and the sign-out button. */
 import { useAuth, useConnectionState } from "syncline/react";
 
 export function Header({ title }: { title: string }) {

@@ -58,9 +58,9 @@ function People() {
   const people = useQuery(api.presence.list);
   const renew = useMutation(api.presence.renew);
   useEffect(() => {
-    const beat = () => void renew().catch(() => {});
-    beat();
-    const timer = setInterval(beat, RENEW_MS);
+    const heartbeat = () => void renew().catch(() => {});
+    heartbeat();
+    const timer = setInterval(heartbeat, RENEW_MS);
     return () => clearInterval(timer);
   }, [renew]);
   return (

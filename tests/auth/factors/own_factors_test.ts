@@ -215,6 +215,21 @@ Deno.test("MF8 administrators remove the factors of others, not their own withou
   assert.deepEqual(await list(), [false, false]);
 });
 
+Deno.test("MF8 administrators change their factors only by the audited functions", async () => {
+  await using accounts = await startTestAccounts();
+  const { accessToken, secret } = await enrolledAdmin(accounts);
+  const code = codeOf(secret, accounts.clock.now);
+  const changes = { startTotp: { password }, proveFactor: { code }, renewRecoveryCodes: {}, removeTotp: {} };
+  for (const [name, args] of Object.entries({ ...changes, confirmTotp: { enrolmentId: "x", code } })) {
+    const call = accounts.call(`_auth:${name}`, args, accessToken);
+    await assert.rejects(call, { message: "not_signed_in" }, name);
+  }
+  // The proof was not used up, and nothing was removed.
+  for (const name of ["proveFactor", "renewRecoveryCodes", "removeTotp"] as const) {
+    await accounts.call(`_admin/administrators:${name}`, changes[name], accessToken);
+  }
+});
+
 const { query, mutation } = createFunctions({ tables: {} });
 const app = {
   tables: {},

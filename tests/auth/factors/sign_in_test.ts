@@ -1,6 +1,6 @@
 /** The second step of sign-ins: what it takes, and what ends it. */
 import assert from "node:assert/strict";
-import { authLimits } from "../../../mod/auth/limits.ts";
+import { authLimits, rateLimits } from "../../../mod/auth/limits.ts";
 import { authEventArgs, createFunctions, defineTable } from "../../../mod/functions/api/mod.ts";
 import { z } from "zod";
 import { password, startTestAccounts } from "../support/test_accounts.ts";
@@ -310,6 +310,29 @@ Deno.test("MF9 guesses are limited by account over all sign-ins and addresses, b
   assert.ok(Number(limited.headers.get("retry-after")) > 60);
   assert.equal((await verify(codeOf(secret, accounts.clock.now), home)).status, 200);
 });
+
+for (const kind of ["user", "administrator"] as const) {
+  Deno.test(`AE16 MF1 wrong passwords do not lock out ${kind}s who have proved a factor from their address`, async () => {
+    await using accounts = await startTestAccounts();
+    const { secret } = kind === "user" ? await enrolledUser(accounts) : await enrolledAdmin(accounts);
+    const signIn = (from: string, given = password) =>
+      accounts.post(kind === "user" ? "/signin" : "/admin/signin", { email, password: given }, { from });
+    const [home, passwordOnly] = ["198.51.100.7", "198.51.100.8"];
+    challengeIn(await signIn(passwordOnly));
+    const finished = await accounts.post(
+      "/mfa/verify",
+      { challenge: challengeIn(await signIn(home)), code: codeOf(secret, accounts.clock.now) },
+      { from: home },
+    );
+    assert.equal(finished.status, 200);
+    const { burst } = rateLimits.failuresPerAccount;
+    for (let i = 0; i < burst; i++) {
+      assert.equal((await signIn(`203.0.113.${Math.floor(i / 10)}`, "wrong guess")).status, 401);
+    }
+    assert.equal((await signIn(passwordOnly)).status, 429, "a password alone protects no address");
+    challengeIn(await signIn(home));
+  });
+}
 
 Deno.test("MF2 requests with both proofs, none, or endless ones are refused", async () => {
   await using accounts = await startTestAccounts();

@@ -62,7 +62,11 @@ export function testDashboard(
           const at = faults.push(fault) - 1;
           faults[at] = `${fault} ${await response.text().catch(() => "")}`;
         });
-        page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
+        page.on(
+          "console",
+          (message) =>
+            message.type() === "error" && faults.push(`${message.text()} (${message.location().url})`),
+        );
         const dashboard = dashboardPage({ server, context, page });
         if (signedIn) await setUp(dashboard);
         await paths(dashboard, t);

@@ -42,7 +42,33 @@ Deno.test("totals, positions and documents of a range, also of a mutation's own 
   });
 });
 
-Deno.test("each misuse has a message that says what to do", async () => {
+Deno.test("a sum beyond the range of numbers is an error, however its parts cancel out", async () => {
+  using database = open();
+  const games = Array.from({ length: 50 }, (_, n) => `game ${n + 10}`);
+  await database.write(async (db) => {
+    // Sums of neighbouring games exceed the range in opposite directions.
+    for (const [at, game] of games.entries()) {
+      for (let n = 0; n < 40; n++) await db.insert("scores", { game, points: at % 2 === 0 ? 1e308 : -1e308 });
+    }
+    for (let n = 0; n < 4_000; n++) await db.insert("scores", { game: "small", points: 1 });
+  });
+  await database.read(async (db) => {
+    const of = (game: string) => db.aggregate("scores", "by_game", (q) => q.eq("game", game));
+    const error = {
+      name: "RangeError",
+      message: /^The sum of "points" in aggregate "by_game" of table "scores" exceeds the range of numbers: /,
+    };
+    await assert.rejects(db.aggregate("scores", "by_game").sum("points"), error);
+    for (const game of games) {
+      await assert.rejects(of(game).sum("points"), error);
+      const others = db.aggregate("scores", "by_game", (q) => q.gte("game", game));
+      await assert.rejects(others.sum("points"), error);
+    }
+    assert.deepEqual([await of("small").sum("points"), await of("game 10").max("points")], [4_000, 1e308]);
+  });
+});
+
+Deno.test("each misuse has a message with advice", async () => {
   using database = open();
   await database.read(async (db) => {
     const loose = db as unknown as {
@@ -56,7 +82,7 @@ Deno.test("each misuse has a message that says what to do", async () => {
     };
     assert.throws(
       () => loose.aggregate("scores", "by_x"),
-      /has no aggregate "by_x"; its aggregates are by_game/,
+      /has no aggregate "by_x"; its aggregates are by_game\. Add it in schema\.ts: \.aggregate\("by_x", /,
     );
     assert.throws(() => loose.aggregate("plain", "by_x"), /its aggregates are none/);
     assert.throws(
@@ -67,7 +93,7 @@ Deno.test("each misuse has a message that says what to do", async () => {
     const all = loose.aggregate("scores", "by_game");
     await assert.rejects(
       all.sum("bonus"),
-      /Aggregate "by_game" of table "scores" has no totals of "bonus"; it sums points/,
+      /Aggregate "by_game" of table "scores" has no totals of "bonus"; it sums points\. Add it to/,
     );
     await assert.rejects(all.at(0.5), /at\(\) needs a whole number, not 0\.5/);
     await assert.rejects(all.indexOf(3), /indexOf\(\) needs the id of a document, not number/);

@@ -110,7 +110,7 @@ Deno.test("pages follow one another without gap or repetition, despite writes be
   );
 });
 
-Deno.test("each misuse has a message that says what to do", async (t) => {
+Deno.test("each misuse has a message with advice", async (t) => {
   using database = open();
   await database.write((db) => db.insert("items", { kind: "a" }));
   // These attempts do not compile.

@@ -75,6 +75,31 @@ const broken: readonly (readonly [name: string, files: AppFiles, message: RegExp
   ["a module that throws", { "a.ts": "\n\nthrow new Error('no luck');" }, /^a\.ts:3:7: no luck/],
   ["a syntax error", { "a.ts": "export const = 3;" }, /^a\.ts:1:14: .*Expected .*identifier/s],
   [
+    "an import of a missing file",
+    { "deep/a.ts": "import './b.ts';" },
+    /^deep\/a\.ts:1:8: cannot find the file "\.\/b\.ts"/,
+  ],
+  [
+    "a missing export",
+    { "a.ts": "import { x } from './b.ts'; x;", "b.ts": "" },
+    /^a\.ts:1:10: Import "x" will always be undefined because the file "functions\/b\.ts" has no exports$/,
+  ],
+  [
+    "an unknown package",
+    { "a.ts": "import 'lodash';" },
+    /^a\.ts:1:8: cannot find "lodash": packages are installed .*npm install lodash/,
+  ],
+  [
+    "a package by address",
+    { "a.ts": "import 'npm:nodemailer@10.6.0';" },
+    /^a\.ts:1:8: cannot import an "npm:".*npm install nodemailer/,
+  ],
+  [
+    "a remote module",
+    { "a.ts": "import 'https://example.com/x.ts';" },
+    /^a\.ts:1:8: cannot import from the network/,
+  ],
+  [
     "a missing export",
     { "a.ts": "import { x } from './b.ts'; x;", "b.ts": "" },
     /^a\.ts:1:10: Import "x" will always be undefined because the file "functions\/b\.ts" has no exports$/,

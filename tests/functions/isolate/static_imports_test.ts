@@ -29,10 +29,13 @@ function open(role: IsolateRole): string[] {
 
 /** Imports of apps, in an order that has revealed the runtime's own behavior, or could. */
 const orders: Readonly<Record<string, (role: IsolateRole) => readonly string[]>> = {
+  "a thread alone": () => ["node:worker_threads"],
+  "a thread without node:": () => ["worker_threads"],
   "a thread before our own modules": () => ["node:worker_threads", "syncline/server", "zod"],
   "a thread before another refused module": () => ["node:worker_threads", "node:net", "node:fs"],
   "all as they are listed": refused,
   "all from the last": (role) => refused(role).reverse(),
+  "all after those that are open": (role) => [...open(role), ...refused(role)],
   "all before those that are open": (role) => [...refused(role), ...open(role)],
 };
 
@@ -122,6 +125,7 @@ const starting = `(() => {
 })()`;
 
 const json = JSON.stringify;
+const esPackage = { "spy/package.json": json({ name: "spy", type: "module" }) };
 const commonJsPackage = { "spy/package.json": json({ name: "spy", type: "commonjs" }) };
 
 /** Ways to a \`Worker\` without \`import()\`. */
@@ -129,17 +133,37 @@ const ways: Readonly<Record<string, App>> = {
   "import by name": {
     files: { "a.js": `import { Worker } from "node:worker_threads"; ${functionsOf(starting)}` },
   },
+  "import in TypeScript": {
+    files: { "a.ts": `import { Worker } from "node:worker_threads"; ${functionsOf(starting)}` },
+  },
   "import without node:": {
     files: { "a.js": `import { Worker } from "worker_threads"; ${functionsOf(starting)}` },
   },
+  "import of the default": {
+    files: {
+      "a.js": `import threads from "node:worker_threads"; const { Worker } = threads; ${
+        functionsOf(starting)
+      }`,
+    },
+  },
   "import by another spelling": {
     files: { "a.js": `import { Worker } from "node:\\x77orker_threads"; ${functionsOf(starting)}` },
+  },
+  "export from": {
+    files: {
+      "_threads.js": `export { Worker } from "node:worker_threads";`,
+      "a.js": `import { Worker } from "./_threads.js"; ${functionsOf(starting)}`,
+    },
   },
   "export * from": {
     files: {
       "_threads.js": `export * from "node:worker_threads";`,
       "a.js": `import { Worker } from "./_threads.js"; ${functionsOf(starting)}`,
     },
+  },
+  "an ES module of a package": {
+    files: { "a.js": `import { Worker } from "spy"; ${functionsOf(starting)}` },
+    packages: { ...esPackage, "spy/index.js": `export { Worker } from "node:worker_threads";` },
   },
   "a CommonJS file of a package": {
     files: { "a.js": `import { Worker } from "spy"; ${functionsOf(starting)}` },

@@ -180,11 +180,14 @@ Deno.test("the writer runs batches in order, in groups, each call once", async (
     assert.ok(groups.length >= 2, `${groups.length} groups`);
   });
 
-  await t.step("nested mutations at once take turns, so that one's undoing spares the others", async () => {
-    const { value } = await writer.mutate("counters:bothAtOnce");
-    assert.deepEqual(value, ["rejected", 1, "fulfilled", 1]);
-    assert.deepEqual([await valueOf("both"), await valueOf("own")], [1, 1]);
-  });
+  await t.step(
+    "concurrent nested mutations run in turn, so that a rollback of one spares the others",
+    async () => {
+      const { value } = await writer.mutate("counters:bothAtOnce");
+      assert.deepEqual(value, ["rejected", 1, "fulfilled", 1]);
+      assert.deepEqual([await valueOf("both"), await valueOf("own")], [1, 1]);
+    },
+  );
 
   await t.step("a nested mutation that nobody awaits still ends within its call", async () => {
     await writer.mutate("counters:forgetful", { name: "forgotten" });
@@ -203,7 +206,7 @@ Deno.test("the writer runs batches in order, in groups, each call once", async (
     assert.equal(await valueOf("left"), null);
   });
 
-  await t.step("a nested handler that waits for ever fails the call and leaves nothing behind", async () => {
+  await t.step("a nested handler that never resolves fails the call and leaves nothing behind", async () => {
     assert.match(errorOf(await writer.mutate("counters:stuckInside")).message, /never happens/);
     assert.equal(await valueOf("stuck"), null);
   });

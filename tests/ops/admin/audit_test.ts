@@ -104,6 +104,16 @@ Deno.test("the audit log", async (t) => {
     },
   );
 
+  await t.step("[AU1] a parameter of the request does not name another actor", async () => {
+    const response = await fetch(`${server.url}/api/admin/import/messages?mode=none&by=Mallory`, {
+      method: "POST",
+      headers: { Authorization: `Bearer ${world.admin}` },
+      body: "",
+    });
+    assert.equal(response.status, 400, await response.text());
+    assert.deepEqual((await list())[0]?.args, { mode: "none" });
+  });
+
   await t.step("[AU1] dry runs are not recorded, and a revoked deploy key has its name", async () => {
     const before = (await list()).length;
     const response = await fetch(`${server.url}/api/admin/import/messages?dryRun=true`, {

@@ -1,6 +1,7 @@
 /** Documents, schema, functions, background tasks, schedule and files, as administrators see and change them. */
 import assert from "node:assert/strict";
 import { SynclineClient } from "../../../mod/client/mod.ts";
+import { until } from "../../support/waiting.ts";
 import { startWorld, type World } from "./support/world.ts";
 
 const paginationOpts = { cursor: null, numItems: 100 };
@@ -447,10 +448,10 @@ async function schedule({ ok, call }: World): Promise<void> {
     ] as const
   ) assert.equal((await call("mutation", `_admin/schedule:${path}`, { jobId })).code, code);
   const { jobId: again } = await ok("mutation", "_admin/schedule:retryJob", { jobId: first });
-  for (;;) {
+  await until(async () => {
     const [retried] = (await jobs()).filter(({ jobId }: { jobId: string }) => jobId === again);
-    if (retried.state.kind === "success") break;
-  }
+    return retried.state.kind === "success";
+  });
   assert.deepEqual(await ok("query", "_admin/schedule:orphanedJobs"), { functions: [], complete: true });
   const cron = async () =>
     (await ok("query", "_admin/schedule:crons")).find(({ name }: { name: string }) => name === "tick");

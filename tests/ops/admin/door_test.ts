@@ -18,6 +18,7 @@ Deno.test("admin functions", async (t) => {
   await using world = await startWorld();
   const { server, call } = world;
   const paths = await adminPaths(world, registry);
+  assert.ok(paths.length > 40, `${paths.length} functions`);
   const acting = await world.impersonate(world.userId);
   const strangers: Record<string, string | null> = {
     guest: null,

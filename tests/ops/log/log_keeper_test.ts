@@ -205,7 +205,8 @@ Deno.test("[EL3] the log of the previous format is converted", () =>
     const { keeper, reported, clock } = keeperOf(path);
     using _keeper = keeper;
     assert.deepEqual(reported.messages, [
-      'info: Execution log converted to a new format; the old file is "logs.db.unusable" (copied the 206 newest runs)',
+      "info: Execution log converted to a new format " +
+      "(copied the 206 newest runs; the previous file is removed after the retention time)",
     ]);
     // As when the file was made.
     const random = seeded(7);

@@ -7,7 +7,7 @@ import { Shipper } from "../../../mod/ops/replication/shipper.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { MemoryJournal } from "./memory_journal.ts";
 
-/** A place in memory that counts what is asked of it. */
+/** A target in memory that counts requests. */
 class CountingTarget implements Omit<ObjectStore, "create" | "deleteFolder" | "check"> {
   readonly kind = "folder";
   readonly location = "memory";

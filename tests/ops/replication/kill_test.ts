@@ -1,11 +1,11 @@
 /**
- * `kill -9` of a whole replicating server under load, again and again: what is at the target is the state of one moment,
- * document by document, nothing acknowledged is lost here, and when the server is back the target catches up.
+ * Repeated `kill -9` of a replicating server with all its processes under load. The target has a consistent state, document by
+ * document, the data folder loses no acknowledged commit, and the target catches up after the restart.
  *
- * How long ago what the target lacks was acknowledged is a matter of the machine: the interval, and what packing and writing
- * take. What does not depend on it is asserted: each shipment takes all that was acknowledged before it began, so what the
- * target lacks came after the last shipment but one was there. (That one begins no later than the interval says, and that it
- * waits for nothing else, is in `shipping_test.ts`.) A long run kills more often.
+ * The age of the commits that the target lacks depends on the machine: on the interval, and on the time to pack and write. The
+ * test asserts what does not depend on it: each shipment contains all commits acknowledged before it began, so the missing
+ * ones were acknowledged after the previous shipment was written. `shipping_test.ts` checks that a shipment begins within the
+ * interval and waits for nothing else. A long run kills more often.
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -250,7 +250,7 @@ async function killedAgainAndAgain(rounds: number, first: number): Promise<void>
   assert.deepEqual(sorted(last?.model), sorted(documentsIn(folder.at("data", "data.db"))));
 }
 
-Deno.test("[RP6] killed at random moments under load, what is shipped is whole, and nothing is missing once it is back", async () => {
+Deno.test("[RP6] killed at random moments under load, shipped segments are intact, and all are complete after the restart", async () => {
   for (let done = 0; done < ROUNDS; done += ROUNDS_TOGETHER) {
     await killedAgainAndAgain(Math.min(ROUNDS_TOGETHER, ROUNDS - done), done);
   }

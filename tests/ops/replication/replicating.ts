@@ -33,8 +33,10 @@ export async function shipped(
   let status: Record<string, unknown> = {};
   await until(async () => {
     status = await statusOf(server, bearer);
-    const generations = status.generations as { snapshots: number }[];
-    return status.lagCommits === 0 && (generations.at(-1)?.snapshots ?? 0) > 0;
+    const generations = status.generations as { generation: string; snapshots: number }[];
+    // A generation that has just begun is not listed, and nothing is restorable in it.
+    const current = generations.find(({ generation }) => generation === status.generation);
+    return status.lagCommits === 0 && (current?.snapshots ?? 0) > 0;
   }, { what });
   return status;
 }

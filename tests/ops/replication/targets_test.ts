@@ -169,7 +169,7 @@ Deno.test("[RP3] [RP7] requests to a bucket that throttles are retried after gro
   }
 });
 
-Deno.test("[RP5] what was half written and never ended goes from a folder and a bucket when it is old, and what is new stays", async () => {
+Deno.test("[RP5] incomplete uploads are removed from a folder and a bucket once they are old, and new ones stay", async () => {
   await using folder = new TempFolder();
   const place = folder.at("replica");
   await using target = await openTarget({ kind: "folder", path: place }, { make: true });

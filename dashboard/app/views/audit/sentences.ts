@@ -86,6 +86,7 @@ const ACTIONS: Readonly<Record<string, Describe>> = {
   "_admin/users:endSession": plain("ended a session of a user"),
   "_admin/users:endSessions": user("ended all sessions of"),
   "_admin/users:remove": user("deleted the user"),
+  "_admin/users:removeFactors": user("removed the second factor of"),
   "_admin/administrators:create": named("created the administrator", "email"),
   "_admin/administrators:remove": (arg, nameOf) => ({
     verb: "removed the administrator",
@@ -97,6 +98,15 @@ const ACTIONS: Readonly<Record<string, Describe>> = {
     subject: nameOf(`admin:${arg("adminId")}`),
   }),
   "_admin/administrators:changePassword": plain("changed their own password"),
+  "_admin/administrators:removeFactors": (arg, nameOf) => ({
+    verb: "removed the second factor of",
+    subject: nameOf(`admin:${arg("adminId")}`),
+  }),
+  "_admin/administrators:startTotp": plain("started to set up a second factor"),
+  "_admin/administrators:confirmTotp": plain("set up their own second factor"),
+  "_admin/administrators:proveFactor": plain("confirmed their identity with their second factor"),
+  "_admin/administrators:removeTotp": plain("removed their own second factor"),
+  "_admin/administrators:renewRecoveryCodes": plain("renewed their own recovery codes"),
   "_admin/settings:testMail": named("sent a test mail to", "to"),
   "_admin/functions:run": (arg) => ({
     verb: "ran",

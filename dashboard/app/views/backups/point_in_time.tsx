@@ -4,7 +4,7 @@ import { adminSession } from "../../server/admin_session.ts";
 import type { Range } from "../../server/stats.ts";
 import { Button } from "../../ui/controls.tsx";
 import { useConfirm } from "../../ui/dialog.tsx";
-import { duration, Time, timeText, utcText } from "../../ui/format.tsx";
+import { duration, pickerText, Time, timeText, utcText } from "../../ui/format.tsx";
 import { Card, Empty } from "../../ui/view.tsx";
 
 export interface GenerationRange extends Range {
@@ -106,9 +106,9 @@ export function PointInTime({ ranges, onStaged }: {
             className="input fit"
             type="datetime-local"
             step="1"
-            min={localText(from)}
-            max={localText(to)}
-            value={localText(at)}
+            min={pickerText(from)}
+            max={pickerText(to)}
+            value={pickerText(at)}
             onChange={(event) => {
               const time = new Date(event.target.value).getTime();
               if (!Number.isNaN(time)) setChosen(nearest(ranges, time));
@@ -129,10 +129,4 @@ export function PointInTime({ ranges, onStaged }: {
 function nearest(ranges: readonly Range[], time: number): number {
   const ends = ranges.map(({ fromTime, toTime }) => Math.max(fromTime, Math.min(toTime, time)));
   return ends.reduce((best, end) => Math.abs(end - time) < Math.abs(best - time) ? end : best);
-}
-
-/** Formats a time for a datetime-local input. */
-function localText(time: number): string {
-  const date = new Date(time - new Date(time).getTimezoneOffset() * 60_000);
-  return date.toISOString().slice(0, 19);
 }

@@ -79,9 +79,12 @@ function OrphanedTable({ table }: { readonly table: TableOverview }) {
     paginationOpts: { cursor: null, numItems: SAMPLED },
   } as never) as { readonly page: readonly Readonly<Record<string, unknown>>[] } | undefined;
   const fields = sample && new Set(sample.page.flatMap((document) => Object.keys(document)));
-  const names = [...fields ?? []].filter((name) => !name.startsWith("_")).join(" ");
+  const names = JSON.stringify([...fields ?? []].filter((name) => !name.startsWith("_")));
   const schema = useMemo(
-    () => ({ type: "object", properties: Object.fromEntries(names.split(" ").map((name) => [name, {}])) }),
+    () => ({
+      type: "object",
+      properties: Object.fromEntries((JSON.parse(names) as string[]).map((name) => [name, {}])),
+    }),
     [names],
   );
   if (fields === undefined) return <Loading />;

@@ -5,7 +5,7 @@ import { FunctionError } from "syncline/client";
 import { deepEqual } from "../../../../mod/protocol/deep_equal.ts";
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
 import { api } from "../../server/api.ts";
-import { parseJson } from "../../server/json_text.ts";
+import { parseObject } from "../../server/json_text.ts";
 import { Button } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { attempt, showToast } from "../../ui/toasts.tsx";
@@ -88,10 +88,11 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
     setError(null);
     setBusy(true);
     try {
-      const own = ownFields(parseJson(text) as Fields) as Record<string, unknown>;
+      const document = parseObject(text);
       if (documentId === null) {
-        await insertOne(own, "Saved");
+        await insertOne(document, "Saved");
       } else {
+        const own = ownFields(document);
         const before = ownFields(seen ?? {});
         await replace({ id: documentId, document: own, seen: before });
         setSeen(own);
@@ -115,8 +116,8 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
   const savable = !isReadOnly(table) && !busy && (dirty || documentId === null);
   useSaveKey(savable ? () => void save() : null);
 
-  async function insertOne(own: Record<string, unknown>, message: string): Promise<void> {
-    const { ids: [id] } = await insert({ table: table.name, documents: [own] });
+  async function insertOne(document: Fields, message: string): Promise<void> {
+    const { ids: [id] } = await insert({ table: table.name, documents: [document] });
     if (id === undefined) return;
     onOpen(id);
     showToast(message, {
@@ -162,8 +163,7 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
             <>
               <Button tone="bad" onClick={() => void attempt(removeIt)}>Delete</Button>
               <Button
-                onClick={() =>
-                  void attempt(() => insertOne(parseJson(text) as Record<string, unknown>, "Copy created"))}
+                onClick={() => void attempt(() => insertOne(parseObject(text), "Copy created"))}
               >
                 Duplicate
               </Button>
@@ -205,7 +205,9 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
       {changedByOthers && (
         <p className="banner row" role="status">
           <span className="grow">Someone else changed this document while you were editing.</span>
-          <Button onClick={() => load(document)}>Load latest version</Button>
+          <Button onClick={() => load(document)}>
+            {dirty ? "Discard changes and load latest version" : "Load latest version"}
+          </Button>
         </p>
       )}
       {(documentId === null || found) && hasForm && (

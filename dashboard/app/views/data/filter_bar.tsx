@@ -3,16 +3,19 @@ import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/
 import { choicesOf, plainOf, propertiesOf } from "../../server/json_schema.ts";
 import { useRoute } from "../../shell/route.ts";
 import { Button, Icon } from "../../ui/controls.tsx";
+import { pickerText } from "../../ui/format.tsx";
 import {
   BY_TIME,
   type Filter,
   FILTERS_MAX,
   filtersOf,
+  indexParam,
   OPERATORS,
   orderingIndex,
   paramsOf,
   schemaOf,
   takesValue,
+  whereOf,
 } from "./filters.ts";
 
 export function FilterBar({ table, onChange }: {
@@ -66,8 +69,8 @@ export function FilterBar({ table, onChange }: {
       <select
         className="input fit"
         aria-label="Order by"
-        value={of("index") || BY_TIME}
-        onChange={({ target: { value } }) => onChange({ index: value === BY_TIME ? "" : value })}
+        value={whereOf(table, search).index ?? BY_TIME}
+        onChange={({ target: { value } }) => onChange({ index: indexParam(table, search, value) })}
       >
         <option value={BY_TIME}>Creation time</option>
         {table.indexes.filter(({ name }) => name !== BY_TIME).map(({ name, fields }) => (
@@ -197,7 +200,7 @@ function FilterValue({ label, table, field, op, value, onChange }: {
         type="datetime-local"
         step="1"
         aria-label={label}
-        value={value === "" ? "" : localText(Number(value))}
+        value={value === "" ? "" : pickerText(Number(value))}
         onChange={({ target }) =>
           onChange(target.value === "" ? "" : String(new Date(target.value).getTime()))}
       />
@@ -212,10 +215,4 @@ function FilterValue({ label, table, field, op, value, onChange }: {
       onChange={(event) => onChange(event.target.value)}
     />
   );
-}
-
-/** Formats a time for a date picker, in the viewer's time zone. */
-function localText(at: number): string {
-  if (!Number.isFinite(at)) return "";
-  return new Date(at - new Date(at).getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
 }

@@ -107,6 +107,13 @@ export function whereOf(table: TableOverview, params: URLSearchParams): Where {
   };
 }
 
+/** Returns the parameter `index` for an order: empty if the filters choose this index anyway. */
+export function indexParam(table: TableOverview, params: URLSearchParams, index: string): string {
+  const others = new URLSearchParams(params);
+  others.delete("index");
+  return (whereOf(table, others).index ?? BY_TIME) === index ? "" : index;
+}
+
 interface Plan {
   readonly index: string;
   readonly range: NonNullable<Where["range"]> | null;

@@ -43,7 +43,8 @@ export function ImportDialog(
     setMapping(null);
     if (file === undefined || !file.name.endsWith(".csv")) return;
     const columns = csvColumns(await file.slice(0, CSV_HEAD_CHARS).text());
-    setMapping({ columns, fields: matchingFields(columns, fields) });
+    // Without a readable header, the server reports what is wrong.
+    if (columns.length > 0) setMapping({ columns, fields: matchingFields(columns, fields) });
   }
 
   async function submit(event: FormEvent<HTMLFormElement>): Promise<void> {

@@ -15,7 +15,7 @@ import { attempt, showToast } from "../../ui/toasts.tsx";
 import { DocumentGrid, type FieldChange, type GridOrder } from "./document_grid.tsx";
 import { DocumentSheet, isReadOnly, NEW } from "./document_sheet.tsx";
 import { FilterBar } from "./filter_bar.tsx";
-import { BY_TIME, filtersOf, isWhole, orderingIndex, whereOf } from "./filters.ts";
+import { BY_TIME, filtersOf, indexParam, isWhole, orderingIndex, whereOf } from "./filters.ts";
 import type { Row } from "./grid_row.tsx";
 import { ImportDialog } from "./import_dialog.tsx";
 import { SchemaDialog } from "./schema_map.tsx";
@@ -171,7 +171,7 @@ function orderOf(table: TableOverview, { search, where, onChange }: {
       if (wanted === field) return onChange({ order: descending ? "asc" : "" });
       const ordering = orderingIndex(table, filters, wanted) ?? BY_TIME;
       onChange({
-        index: ordering === BY_TIME ? "" : ordering,
+        index: indexParam(table, search, ordering),
         order: ordering === BY_TIME ? "" : "asc",
       });
     },

@@ -357,7 +357,9 @@ function useRun(id: string | null, known: readonly LoggedRun[]): LoggedRun | nul
     // The cursor is the end of the page before.
     runsPage(`cursor=${Number(wanted) + 1}&limit=1`, ending.signal).then(({ runs: [run] }) =>
       setFound({ id: wanted, run: run !== undefined && String(run.id) === wanted ? run : null })
-    ).catch(() => {});
+    ).catch((error) => {
+      if (!ending.signal.aborted) showToast(`The run could not be loaded: ${error.message}`, { tone: "bad" });
+    });
     return () => ending.abort();
   }, [wanted]);
   if (id === null) return null;

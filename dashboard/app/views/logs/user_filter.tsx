@@ -12,10 +12,11 @@ export function UserFilter({ onChoose }: { readonly onChoose: (caller: string) =
   const id = useId();
   const [text, setText] = useState("");
   const search = text.trim();
-  const found = useQuery(
+  const answer = useQuery(
     api.users.list,
     search.length < SEARCHED_FROM ? "skip" : { search, paginationOpts: { numItems: OFFERED, cursor: null } },
-  )?.page ?? [];
+  );
+  const found = answer?.page ?? [];
   /** Whether the text is complete: Enter was pressed, or a suggestion chosen. */
   const [done, setDone] = useState(false);
   const wanted = search.toLowerCase();
@@ -47,6 +48,7 @@ export function UserFilter({ onChoose }: { readonly onChoose: (caller: string) =
           <option key={userId} value={email ?? userId}>{name ?? userId}</option>
         ))}
       </datalist>
+      {done && answer !== undefined && !user && <span className="quiet" role="status">User not found</span>}
     </>
   );
 }

@@ -42,6 +42,7 @@ function OrphanedJobs() {
   return (
     <p className="banner row" role="status">
       <span className="grow">
+        {!value.complete && "At least "}
         {countOf(jobs, "pending job")} {jobs === 1 ? "calls a function" : "call functions"}{" "}
         that the live version lacks: {value.functions.map(({ function: path }) => path).join(", ")}.{" "}
         {jobs === 1 ? "It fails when it is due" : "They fail when they are due"}.

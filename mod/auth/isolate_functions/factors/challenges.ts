@@ -57,7 +57,7 @@ export interface StoredTotp {
 
 export interface FoundChallenge {
   readonly owner: string;
-  /** Key of the attempts with the account's password; `null` without an address. */
+  /** Rate limit key of the account's password; `null` if the account has no address. */
   readonly account: string | null;
   readonly totp: StoredTotp | null;
 }

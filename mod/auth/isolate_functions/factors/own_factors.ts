@@ -115,11 +115,12 @@ export const confirmEnrolment = internalMutation({
 /** Returns what main needs to check a code of the caller. Throws `factor_required` without a factor. */
 export const ownTotp = internalMutation({
   args: {},
-  handler: async (ctx): Promise<{ owner: string; totp: StoredTotp | null }> => {
+  handler: async (ctx): Promise<{ owner: string; totp: StoredTotp }> => {
     await sessionToChange(ctx);
     const owner = ownId(ctx);
-    if (!await hasFactor(ctx, owner)) throw factorRequired({ enrolled: false, withinMinutes: null });
-    return { owner, totp: await storedTotp(ctx, owner) };
+    const totp = await storedTotp(ctx, owner);
+    if (totp === null) throw factorRequired({ enrolled: false, withinMinutes: null });
+    return { owner, totp };
   },
 });
 

@@ -16,7 +16,10 @@ export interface MutationWriter {
   start(): Promise<Ready>;
   /** Never rejects. */
   mutate(call: MutationCall): Promise<MutationAnswer>;
-  /** Replaces the writer between groups; the old one continues if the new one does not start. `before` and `meanwhile` run around its start. */
+  /**
+   * Replaces the writer between groups; the old one continues if the new one does not start. `before` and `meanwhile` run
+   * around its start.
+   */
   replace(
     meanwhile: (ready: Ready) => Promise<void>,
     options?: { readonly before?: () => Promise<void>; readonly start?: () => Promise<StartResult> },

@@ -26,7 +26,8 @@ export class AggregateApi {
     if (aggregate === undefined) {
       const names = aggregates.map((candidate) => candidate.name).join(", ");
       throw new TypeError(
-        `Table "${table}" has no aggregate "${name}"; its aggregates are ${names || "none"}`,
+        `Table "${table}" has no aggregate "${name}"; its aggregates are ${names || "none"}. ` +
+          `Add it in schema.ts: .aggregate("${name}", { by: ["field"] })`,
       );
     }
     const builder = new IndexRangeBuilder(name, [...aggregate.by, "_creationTime"]);
@@ -50,7 +51,12 @@ export class AggregateApi {
   }
 
   async sum(field: string): Promise<number> {
-    return (await this.#totalsOf(field)).sum;
+    const { sum } = await this.#totalsOf(field);
+    if (Number.isFinite(sum)) return sum;
+    throw new RangeError(
+      `The sum of "${field}" in aggregate "${this.#aggregate.name}" of table "${this.#table}" exceeds the range of ` +
+        "numbers: read a smaller range",
+    );
   }
 
   async min(field: string): Promise<number | null> {
@@ -80,7 +86,7 @@ export class AggregateApi {
       throw new TypeError(
         `Aggregate "${name}" of table "${this.#table}" has no totals of "${field}"; it sums ${
           sum.join(", ") || "no fields"
-        }`,
+        }. Add it to the aggregate's sum in schema.ts`,
       );
     }
     const totals = (await this.#range()).totals().fields[position];

@@ -167,7 +167,9 @@ export class TableQueryApi {
     const source = given ?? wholeTable;
     if (source.from === "search") {
       throw withHelp(
-        new TypeError("count() counts the entries of an index and cannot count the results of a search"),
+        new TypeError(
+          "count() counts the entries of an index and cannot count the results of a search: count the rows of collect()",
+        ),
         "count",
       );
     }

@@ -8,7 +8,7 @@
 export interface ContextUser {
   /** Failed operations by the value thrown. `null` if there are none. */
   failures: Map<unknown, string> | null;
-  /** Settles when the checks of the caller have ended, which a run waits for even if the app does not. `null` if there are none. */
+  /** Settles when the checks of the caller have ended. A run waits for them even if the app does not. `null`: none. */
   checks: Promise<unknown> | null;
 }
 

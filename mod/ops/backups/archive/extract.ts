@@ -12,7 +12,7 @@ import { type TarFile, TarReader, wholeEntry } from "./tar_reader.ts";
 /**
  * Unpacks an archive into a new folder. On success the folder contains `data.db` and the other parts of the manifest, with
  * verified checksums and synced (files with mode 0600, folders 0700; without manifest and checksums). On failure the folder is
- * removed. Throws an `ArchiveError` for an unusable archive, an `UnpackRoomError` if the disk lacks space, and I/O errors.
+ * removed. Throws an `ArchiveError` for an unusable archive, an `UnpackSpaceError` if the disk lacks space, and I/O errors.
  */
 export async function extractArchive(
   source: ReadableStream<Uint8Array>,

@@ -16,9 +16,9 @@ export class ArchiveError extends Error {
   override readonly name = "ArchiveError";
 }
 
-/** Errors of reading archives. */
+/** The disk lacks space for the unpacked archive. */
 export class UnpackSpaceError extends Error {
-  override readonly name = "UnpackRoomError";
+  override readonly name = "UnpackSpaceError";
   readonly code = "disk_full";
 }
 

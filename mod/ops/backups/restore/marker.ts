@@ -1,4 +1,7 @@
-/** A staged restore: `restore-staged/` has the archive in a random folder, and the marker whose writing stages it. */
+/**
+ * Files, marker and errors of a restore. `restore-staged/` has the archive in a random folder, and the marker whose writing
+ * stages it.
+ */
 import { join } from "node:path";
 import { z } from "zod";
 import { removeIfThere, syncFolder, writeDurably } from "../../../kit/durable_files.ts";
@@ -6,6 +9,7 @@ import { archiveNames } from "../archive/entry_names.ts";
 import type { ArchivePart } from "../archive/mod.ts";
 
 export const STAGED_FOLDER = "restore-staged";
+/** The marker, which exists from staging until the end of the restore and has the plan of the swap. */
 export const MARKER_FILE = "pending-restore.json";
 /** Prefix of folders for replaced files, followed by the time of the restore. */
 export const KEPT_PREFIX = "pre-restore-";

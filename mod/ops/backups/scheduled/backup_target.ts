@@ -21,6 +21,7 @@ import { opsLimits } from "../../limits.ts";
 import { BackupError } from "../backup_error.ts";
 import { downloadArchive } from "../stored_archives.ts";
 
+/** The schedule counts and deletes only files with exactly such names. */
 const NAME = /^scheduled-(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})Z-[0-9a-f]{8}\.tar\.zst$/;
 
 /** A new name, `scheduled-<UTC time>-<random>.tar.zst`. */

@@ -183,7 +183,8 @@ function searchClauses(
   if (to !== undefined) conditions.push(["at < ?", [to]]);
   if (caller !== undefined) conditions.push(["caller IS ?", [caller]]);
   if (request !== undefined) conditions.push(["request = ?", [request]]);
-  if (minMs !== undefined) conditions.push(["duration >= ?", [minMs]]);
+  // Durations are stored in hundredths of a millisecond.
+  if (minMs !== undefined) conditions.push(["duration >= ?", [minMs * 100]]);
   if (text !== undefined) conditions.push([HAS_TEXT, []]);
   const trigrams = text === undefined ? null : trigramQuery(text);
   const best = bestIndex(database, filter, trigrams === null ? Infinity : FEW_ENTRIES);

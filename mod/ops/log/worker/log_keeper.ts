@@ -277,12 +277,19 @@ export class LogKeeper implements LogMethods, Disposable {
   }
 
   #convert(from: string, to: LogStore): void {
-    const file = `the old file is "${basename(from)}"`;
     try {
-      const reason = `copied the ${convertLog(from, to, { now: this.#options.now() })} newest runs`;
-      this.#log("info", `Execution log converted to a new format; ${file}`, reason);
+      const copied = convertLog(from, to, { now: this.#options.now() });
+      this.#log(
+        "info",
+        "Execution log converted to a new format",
+        `copied the ${copied} newest runs; the previous file is removed after the retention time`,
+      );
     } catch (error) {
-      this.#log("warn", `Execution log of an earlier version cannot be converted; ${file}`, messageOf(error));
+      this.#log(
+        "warn",
+        `Execution log of an earlier version cannot be converted; moved to "${basename(from)}"`,
+        messageOf(error),
+      );
     }
   }
 

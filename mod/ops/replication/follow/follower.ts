@@ -22,6 +22,7 @@ export interface LogBatch<Item> {
   readonly checkedAt: number;
 }
 
+/** A log of commits. {@linkcode Follower} depends on this interface only, not on the location of the commits. */
 export interface CommitLog<Item> extends AsyncDisposable {
   /** Display name. */
   readonly location: string;

@@ -29,7 +29,7 @@ export function someRun(random: (below: number) => number, at: number): RunRecor
     lines.length > 0 ? 2 + random(3) : 0,
     at * 1000,
     at,
-    1,
+    at % 10,
     0,
     1,
     2,
@@ -68,13 +68,15 @@ export const filters: readonly RunFilter[] = [
   { caller: "user:u7", text: "failed" },
   { caller: "user:unknown" },
   { request: (START + 777) * 1000 },
+  { minMs: 5 },
+  { minMs: 5, text: "payment" },
   { from: START + 500, to: START + 900 },
   { from: START + 500, level: 4, functions: ["mod*"] },
 ];
 
 /** Whether a run matches a filter, one condition after the other. */
 export function isWanted(filter: RunFilter, record: RunRecord): boolean {
-  const [at, path, kind, caller, outcome, level, request] = record;
+  const [at, path, kind, caller, outcome, level, request, , durationMs] = record;
   const { functions, kinds, outcomes, text, from = -Infinity, to = Infinity } = filter;
   const matches = (name: string) => name.endsWith("*") ? path.startsWith(name.slice(0, -1)) : path === name;
   if (at < from || at >= to) return false;
@@ -84,6 +86,7 @@ export function isWanted(filter: RunFilter, record: RunRecord): boolean {
   if (outcomes !== undefined && !outcomes.includes(outcome)) return false;
   if (filter.level !== undefined && level < filter.level) return false;
   if (filter.caller !== undefined && filter.caller !== caller) return false;
+  if (filter.minMs !== undefined && durationMs < filter.minMs) return false;
   if (filter.request !== undefined && filter.request !== request) return false;
   const searched = searchedText(record[14], record[15]).toLowerCase();
   return text === undefined || searched.includes(text.toLowerCase());
