@@ -1,4 +1,5 @@
 /** Writes and deletes runs (`runs`), their trigram index (`texts`), counts and id ranges by minute. IDs are consecutive. */
+import type { SQLInputValue } from "node:sqlite";
 import { logLimits } from "../../limits.ts";
 import { type RunRecord, searchedText } from "../run_record.ts";
 import { LogDatabase } from "./log_database.ts";
@@ -24,14 +25,31 @@ export const RUN_COLUMNS =
   `id, at, path, kind, caller, outcome, level, request, ts, duration, queued, documents_read,
   index_rows_read, documents_written, index_rows_written, error, lines`;
 
-const INSERT_RUN = `INSERT INTO runs (${RUN_COLUMNS}) VALUES (${Array(17).fill("?").join(", ")})`;
+/** Rows of one INSERT: several share the cost of running a statement. */
+const ROWS_PER_INSERT = 8;
+const ONE_RUN = `(${Array(17).fill("?").join(", ")})`;
+const INSERT_RUN = `INSERT INTO runs (${RUN_COLUMNS}) VALUES ${ONE_RUN}`;
+const INSERT_RUNS = `${INSERT_RUN}${`, ${ONE_RUN}`.repeat(ROWS_PER_INSERT - 1)}`;
 const INSERT_TEXT = "INSERT INTO texts (rowid, text) VALUES (?, ?)";
-const COUNT_MINUTES = `INSERT INTO minutes (minute, first, last)
-  SELECT at / 60000, min(id), max(id) FROM runs WHERE id >= ? GROUP BY 1
+const COUNT_MINUTE = `INSERT INTO minutes (minute, first, last) VALUES (?, ?, ?)
   ON CONFLICT DO UPDATE SET first = min(first, excluded.first), last = max(last, excluded.last)`;
-const COUNT_RUNS = `INSERT INTO counts (minute, path, kind, outcome, level, runs)
-  SELECT at / 60000, path, kind, outcome, level, count(*) FROM runs WHERE id >= ? GROUP BY 1, 2, 3, 4, 5
+const COUNT_RUNS = `INSERT INTO counts (minute, path, kind, outcome, level, runs) VALUES (?, ?, ?, ?, ?, ?)
   ON CONFLICT DO UPDATE SET runs = runs + excluded.runs`;
+
+/** Returns the columns of a run after its ID. */
+function columnsOf(run: RunRecord): SQLInputValue[] {
+  const [at, path, kind, caller, outcome, level, request, ts, durationMs, queuedMs, ...rest] = run;
+  const [documentsRead, indexRowsRead, documentsWritten, indexRowsWritten, error, lines] = rest;
+  const duration = Math.round(durationMs * 100);
+  const queued = Math.round(queuedMs * 100);
+  const rows = [documentsRead, indexRowsRead, documentsWritten, indexRowsWritten];
+  const errorText = error === null ? null : JSON.stringify(error);
+  const linesText = lines.length === 0 ? null : JSON.stringify(lines);
+  return [
+    ...[at, path, kind, caller, outcome, level, request, ts, duration, queued],
+    ...[...rows, errorText, linesText],
+  ];
+}
 
 export class LogStore implements Disposable {
   readonly database: LogDatabase;
@@ -80,9 +98,8 @@ export class LogStore implements Disposable {
   add(runs: readonly RunRecord[], from = 1): number {
     const first = this.database.transaction(() => {
       const first = Math.max(this.lastId + 1, from);
-      for (const [i, run] of runs.entries()) this.#insert(first + i, run);
-      this.database.run(COUNT_MINUTES, first);
-      this.database.run(COUNT_RUNS, first);
+      this.#insert(first, runs);
+      this.#count(first, runs);
       return first;
     });
     this.#lastId = first + runs.length - 1;
@@ -138,20 +155,38 @@ export class LogStore implements Disposable {
     this.database[Symbol.dispose]();
   }
 
-  #insert(id: number, run: RunRecord): void {
-    const [at, path, kind, caller, outcome, level, request, ts, duration, queued, ...rest] = run;
-    const [documentsRead, indexRowsRead, documentsWritten, indexRowsWritten, error, lines] = rest;
-    this.database.run(
-      INSERT_RUN,
-      ...[id, at, path, kind, caller, outcome, level, request, ts],
-      ...[Math.round(duration * 100), Math.round(queued * 100)],
-      ...[documentsRead, indexRowsRead, documentsWritten, indexRowsWritten],
-      error === null ? null : JSON.stringify(error),
-      lines.length === 0 ? null : JSON.stringify(lines),
-    );
-    const text = searchedText(error, lines);
-    // The index ends at a NUL.
-    if (text !== "") this.database.run(INSERT_TEXT, id, text.replaceAll("\0", " "));
+  #insert(first: number, runs: readonly RunRecord[]): void {
+    for (let start = 0; start < runs.length;) {
+      const count = runs.length - start < ROWS_PER_INSERT ? 1 : ROWS_PER_INSERT;
+      const values: SQLInputValue[] = [];
+      for (let i = start; i < start + count; i++) values.push(first + i, ...columnsOf(runs[i] as RunRecord));
+      this.database.run(count === 1 ? INSERT_RUN : INSERT_RUNS, ...values);
+      start += count;
+    }
+    for (const [i, run] of runs.entries()) {
+      const text = searchedText(run[14], run[15]);
+      // The index ends at a NUL.
+      if (text !== "") this.database.run(INSERT_TEXT, first + i, text.replaceAll("\0", " "));
+    }
+  }
+
+  /** Adds runs to the counts and ID ranges of their minutes. */
+  #count(first: number, runs: readonly RunRecord[]): void {
+    const minutes = new Map<number, { first: number; last: number }>();
+    const counts = new Map<string, { readonly key: SQLInputValue[]; runs: number }>();
+    for (const [i, [at, path, kind, , outcome, level]] of runs.entries()) {
+      const id = first + i;
+      const minute = Math.floor(at / 60_000);
+      const range = minutes.get(minute);
+      if (range === undefined) minutes.set(minute, { first: id, last: id });
+      else range.last = id;
+      const name = `${minute} ${kind} ${outcome} ${level} ${path}`;
+      const group = counts.get(name);
+      if (group === undefined) counts.set(name, { key: [minute, path, kind, outcome, level], runs: 1 });
+      else group.runs++;
+    }
+    for (const [minute, range] of minutes) this.database.run(COUNT_MINUTE, minute, range.first, range.last);
+    for (const { key, runs } of counts.values()) this.database.run(COUNT_RUNS, ...key, runs);
   }
 
   /** Returns the first of the next runs that is not too old, or the end of the batch. */
