@@ -15,7 +15,7 @@ import { ID_CHARS, type NewId } from "./documents/ids.ts";
 import { type IndexEntries, indexEntries, sameIndexed } from "./indexes/index_set.ts";
 import { engineLimits } from "./limits.ts";
 import { countOf, endedError, scanOf, searchOf, vectorSearchOf } from "./query.ts";
-import type { Scan, StoredRow } from "./indexes/scan.ts";
+import { firstOf, type Scan, type StoredRow } from "./indexes/scan.ts";
 import type { SearchOwner } from "./search/search.ts";
 import {
   checkNewFields,
@@ -35,6 +35,7 @@ import type {
   ScanOptions,
   ScanRow,
   SearchOptions,
+  TakeOptions,
   VectorSearchOptions,
 } from "./read_options.ts";
 
@@ -103,6 +104,10 @@ export class MutationTransaction implements WriteTransaction, SearchOwner, Aggre
   scan(table: string, index: string, bounds: IndexBounds, options: ScanOptions): IterableIterator<ScanRow> {
     this.check();
     return scanOf(this, { tables: this.#tables, table, index, bounds, options });
+  }
+
+  take(table: string, index: string, bounds: IndexBounds, { order, count }: TakeOptions): Doc[] {
+    return firstOf(this.scan(table, index, bounds, { order, expected: count }), count);
   }
 
   count(table: string, index: string, bounds: IndexBounds): number {

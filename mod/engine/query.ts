@@ -7,7 +7,7 @@ import { EngineError } from "./errors.ts";
 import { type Inspection, inspectionOf } from "./database/inspection.ts";
 import { ReadSetRecorder } from "./read_set.ts";
 import { countRange } from "./indexes/range_count.ts";
-import { Scan, type ScanOwner, type StoredRow } from "./indexes/scan.ts";
+import { firstOf, Scan, type ScanOwner, type StoredRow, takeDocuments } from "./indexes/scan.ts";
 import type { SearchIndex } from "./search/search_index.ts";
 import { searchDocuments, type SearchOwner } from "./search/search.ts";
 import type { Table } from "./table.ts";
@@ -20,10 +20,14 @@ import type {
   ScanOptions,
   ScanRow,
   SearchOptions,
+  TakeOptions,
   VectorSearchOptions,
 } from "./read_options.ts";
 
 const { parse } = JSON;
+
+/** Fewer documents are read one by one, which is faster for them. */
+const TAKEN_AT_ONCE_MIN = 16;
 
 /** A connection's snapshot, shared with the queries in it. */
 export interface Snapshot {
@@ -71,6 +75,15 @@ export class QueryTransaction implements ReadTransaction, SearchOwner, Aggregate
   scan(table: string, index: string, bounds: IndexBounds, options: ScanOptions): IterableIterator<ScanRow> {
     this.check();
     return scanOf(this, { tables: this.#tables, table, index, bounds, options });
+  }
+
+  take(table: string, index: string, bounds: IndexBounds, options: TakeOptions): Doc[] {
+    const { order, count } = options;
+    if (count < TAKEN_AT_ONCE_MIN) {
+      return firstOf(this.scan(table, index, bounds, { order, expected: count }), count);
+    }
+    this.check();
+    return takeOf(this, { tables: this.#tables, table, index, bounds, options });
   }
 
   count(table: string, index: string, bounds: IndexBounds): number {
@@ -137,6 +150,24 @@ export function scanOf(
   const index = tables.index(table, request.index);
   const range = rangeOfScan(table, { index, bounds, options });
   return new Scan(owner, { table, index, range, order: options.order, expected: options.expected });
+}
+
+/** Reads the first documents of a range after checking table, index and bounds. */
+function takeOf(
+  owner: Pick<QueryTransaction, "connection" | "recorder" | "usage">,
+  request: {
+    readonly tables: Tables;
+    readonly table: string;
+    readonly index: string;
+    readonly bounds: IndexBounds;
+    readonly options: TakeOptions;
+  },
+): Doc[] {
+  const { tables, bounds, options: { order, count } } = request;
+  const table = tables.named(request.table);
+  const index = tables.index(table, request.index);
+  const range = rangeOfScan(table, { index, bounds, options: { order } });
+  return takeDocuments(owner, { index, range, order, count });
 }
 
 /** Counts the entries of an index range in SQL, without reading documents. Records the whole range as read. */

@@ -24,6 +24,12 @@ export interface ScanOptions {
   readonly expected?: number;
 }
 
+export interface TakeOptions {
+  readonly order: "asc" | "desc";
+  /** Number of documents, from 1 on. `Infinity` for all. */
+  readonly count: number;
+}
+
 /** A document of a scan with its index key, for cursors. */
 export interface ScanRow {
   readonly key: string;

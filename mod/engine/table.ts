@@ -2,7 +2,7 @@
 import { CREATION_ORDER_SQL } from "./documents/system_fields.ts";
 import type { IndexSet } from "./indexes/index_set.ts";
 import type { KeySpace, TableDefinition } from "./types.ts";
-import type { ScanIndex } from "./indexes/field_index.ts";
+import { readSql, type ScanIndex } from "./indexes/field_index.ts";
 import { countSql } from "./indexes/range_count.ts";
 
 /** Indexes of every table. `by_id` has no SQLite table of its own. */
@@ -51,13 +51,12 @@ export function table(
   const { number, definition, indexes } = options;
   const documents = documentsTable(number);
   const space = `t${number}`;
-  const scan = `SELECT id, rid, doc FROM ${documents} WHERE id >= ? AND id < ? ORDER BY id`;
   const byId: ScanIndex = {
     name: BY_ID,
     position: -1,
     boundFields: ["_id"],
     space,
-    scanSql: { asc: `${scan} LIMIT ?+0`, desc: `${scan} DESC LIMIT ?+0` },
+    ...readSql(`SELECT id AS key, rid, doc FROM ${documents} WHERE id >= ? AND id < ?`, "id"),
     countSql: countSql({ entries: documents, key: "id" }),
   };
   return {

@@ -10,6 +10,7 @@ import type {
   ScanOptions,
   ScanRow,
   SearchOptions,
+  TakeOptions,
   VectorSearchOptions,
 } from "./read_options.ts";
 import type { RecordKey, SchemaReport } from "./types.ts";
@@ -37,6 +38,8 @@ export interface ReadTransaction {
   tableOf(id: string): string | null;
   /** Scans an index, `by_creation_time` or `by_id`. Rows are read lazily. */
   scan(table: string, index: string, bounds: IndexBounds, options: ScanOptions): IterableIterator<ScanRow>;
+  /** Returns the first documents of a range, as many as `count` if there are enough. */
+  take(table: string, index: string, bounds: IndexBounds, options: TakeOptions): Doc[];
   /** Counts the entries of an index range, including the transaction's own writes. Reads no documents. */
   count(table: string, index: string, bounds: IndexBounds): number;
   /** Returns a range of a declared aggregate, to read in logarithmic time. */

@@ -22,9 +22,9 @@ export class UsageMeter implements Usage {
   #entriesCounted = 0;
   #indexChars = 0;
 
-  /** Counts a document read. Throws an `EngineError` above the limit. */
-  read(chars: number): void {
-    this.documentsRead++;
+  /** Counts documents read. Throws an `EngineError` above the limit. */
+  read(chars: number, documents = 1): void {
+    this.documentsRead += documents;
     this.charsRead += chars;
     if (this.documentsRead > documentsReadMax) {
       throw overLimit({
@@ -38,10 +38,10 @@ export class UsageMeter implements Usage {
     }
   }
 
-  /** Counts a document found through an index. Throws like `read`. */
-  found(chars: number): void {
-    this.indexRowsRead++;
-    this.read(chars);
+  /** Counts documents found through an index. Throws like `read`. */
+  found(chars: number, documents = 1): void {
+    this.indexRowsRead += documents;
+    this.read(chars, documents);
   }
 
   /** Index entries that the call may still count. */

@@ -16,7 +16,23 @@ export interface ScanIndex {
   readonly boundFields: readonly string[];
   /** Parameters: lo, hi, number of rows. Columns: key, rid, doc. */
   readonly scanSql: { readonly asc: string; readonly desc: string };
+  /** The same parameters. One row: the last key, and the documents separated by commas. Both are `NULL` without rows. */
+  readonly takeSql: { readonly asc: string; readonly desc: string };
   readonly countSql: CountSql;
+}
+
+/** Returns the SQL to read rows of an index. `select` has the columns key, rid and doc; `key` is the key's column. */
+export function readSql(select: string, key: string): Pick<ScanIndex, "scanSql" | "takeSql"> {
+  // A plain parameter after LIMIT makes SQLite prepare the statement again for each value; an expression does not.
+  const [asc, desc] = [`${select} ORDER BY ${key} LIMIT ?+0`, `${select} ORDER BY ${key} DESC LIMIT ?+0`];
+  // SQLite keeps the order of a subquery with LIMIT for `group_concat`.
+  return {
+    scanSql: { asc, desc },
+    takeSql: {
+      asc: `SELECT max(key), group_concat(doc) FROM (${asc})`,
+      desc: `SELECT min(key), group_concat(doc) FROM (${desc})`,
+    },
+  };
 }
 
 /** An index on fields. `position` is its place among the table's field indexes. */
@@ -50,8 +66,8 @@ export function fieldIndex(
 ): FieldIndex {
   const { name, number, position, fields } = index;
   const entries = `i${number}`;
-  const scan = `SELECT k.key, k.rid, d.doc FROM ${entries} k CROSS JOIN ${documents} d
-    ON d.rid = k.rid WHERE k.key >= ? AND k.key < ? ORDER BY k.key`;
+  const rows = `SELECT k.key AS key, k.rid, d.doc AS doc FROM ${entries} k CROSS JOIN ${documents} d
+    ON d.rid = k.rid WHERE k.key >= ? AND k.key < ?`;
   return {
     name,
     number,
@@ -59,8 +75,7 @@ export function fieldIndex(
     boundFields: [...fields, "_creationTime"],
     space: `i${number}`,
     paths: fields.map(pathOf),
-    // A plain parameter after LIMIT makes SQLite prepare the statement again for each value; an expression does not.
-    scanSql: { asc: `${scan} LIMIT ?+0`, desc: `${scan} DESC LIMIT ?+0` },
+    ...readSql(rows, "k.key"),
     countSql: countSql({ entries, key: "key" }),
     writeSql: {
       insert: `INSERT INTO ${entries} (key, rid) VALUES (?, ?)`,

@@ -12,6 +12,7 @@ import { keyAfter, type KeyRange } from "./keys.ts";
 import type { ReadRange, ReadSetRecorder } from "../read_set.ts";
 import type { Table } from "../table.ts";
 import type { Doc } from "../types.ts";
+import type { UsageMeter } from "../usage.ts";
 import { ID_CHARS } from "../documents/ids.ts";
 import type { ScanIndex } from "./field_index.ts";
 import type { ScanRow } from "../read_options.ts";
@@ -185,6 +186,50 @@ export class Scan implements IterableIterator<ScanRow> {
     this.#next = 0;
     this.#skipped = [];
   }
+}
+
+/** Returns the first documents of a scan, and ends it. */
+export function firstOf(scan: IterableIterator<ScanRow>, count: number): Doc[] {
+  const docs: Doc[] = [];
+  for (const { doc } of scan) if (docs.push(doc) === count) break;
+  return docs;
+}
+
+/**
+ * Reads the first documents of a range in a query. SQLite joins the documents of a chunk into one string, which is parsed at
+ * once: that takes half the time of a scan.
+ */
+export function takeDocuments(
+  { connection, recorder, usage }: {
+    readonly connection: Connection;
+    readonly recorder: ReadSetRecorder;
+    readonly usage: UsageMeter;
+  },
+  { index, range, order, count }: Pick<ScanSetup, "index" | "range" | "order"> & { readonly count: number },
+): Doc[] {
+  const statement = connection.statement(index.takeSql[order]);
+  const read = recorder.beginRange(index.space);
+  const docs: Doc[] = [];
+  let { lo, hi } = range;
+  let rows = Math.min(count, scanRowsFirstMax);
+  while (lo < hi) {
+    const [last, text] = statement.get(lo, hi, rows) as [string, string] | [null, null];
+    if (text === null) break;
+    const chunk = parse(`[${text}]`) as Doc[];
+    const isEnd = chunk.length < rows;
+    if (isEnd) recorder.extendRange(read, range.lo, range.hi);
+    else if (order === "asc") recorder.extendRange(read, range.lo, lo = keyAfter(last));
+    else recorder.extendRange(read, hi = last, range.hi);
+    // Without the commas between documents.
+    const chars = text.length - chunk.length + 1;
+    usage.found(chars, chunk.length);
+    for (const doc of chunk) docs.push(doc);
+    if (isEnd || docs.length === count) return docs;
+    const fitting = Math.max(1, Math.floor(scanCharsAimed / (chars / chunk.length)));
+    rows = Math.min(scanRowsMax, count - docs.length, fitting);
+  }
+  recorder.extendRange(read, range.lo, range.hi);
+  return docs;
 }
 
 function storedRow([key, rid, text]: Row): StoredRow {

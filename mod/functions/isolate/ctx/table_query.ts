@@ -135,7 +135,7 @@ export class TableQueryApi {
 
   async collect(): Promise<Doc[]> {
     await this.#turn();
-    return [...this.#rows(undefined)];
+    return this.#take(Infinity);
   }
 
   async take(count: number): Promise<Doc[]> {
@@ -188,7 +188,7 @@ export class TableQueryApi {
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Doc, void> {
     await this.#turn();
-    for (const doc of this.#rows(undefined)) {
+    for (const doc of this.#rows()) {
       yield doc;
       await this.#turn();
     }
@@ -294,26 +294,23 @@ export class TableQueryApi {
   }
 
   #take(count: number): Doc[] {
-    const rows: Doc[] = [];
-    if (count === 0) return rows;
+    if (count === 0) return [];
     const { source, predicates } = this.#state;
-    // Fast path without generators for the most frequent reads.
     if (predicates.length === 0 && source?.from !== "search") {
-      for (const { doc } of this.#scan(source ?? wholeTable, { expected: count })) {
-        rows.push(doc);
-        if (rows.length === count) break;
-      }
-      return rows;
+      const { frame, table, order } = this.#state;
+      const { index, bounds } = source ?? wholeTable;
+      return frame.reads.take(table, index, bounds, { order: order ?? "asc", count });
     }
-    for (const doc of this.#rows(undefined)) {
+    const rows: Doc[] = [];
+    for (const doc of this.#rows()) {
       rows.push(doc);
       if (rows.length === count) break;
     }
     return rows;
   }
 
-  *#rows(expected: number | undefined): Generator<Doc, void> {
-    for (const { doc } of this.#placedRows({ after: null, until: null, expected })) {
+  *#rows(): Generator<Doc, void> {
+    for (const { doc } of this.#placedRows({ after: null, until: null, expected: undefined })) {
       if (this.#passes(doc)) yield doc;
     }
   }
