@@ -8,27 +8,63 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
 
+/** The JSON of a value, and the positions of the commas between the elements of an array once they are known. */
+export class ListText {
+  readonly text: string;
+  #commas: Uint32Array | null = null;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  get isList(): boolean {
+    return this.text.charCodeAt(0) === 0x5b;
+  }
+
+  /** Found by a walk over the whole string, unless {@linkcode derive} has set them. */
+  get commas(): Uint32Array {
+    return this.#commas ??= commasOf(this.text);
+  }
+
+  /** Derives the commas from those of a list that differs in one part only. `now` is that part here. */
+  derive({ commas: old, text }: ListText, part: ChangedPart, now: string): void {
+    const head = old.subarray(0, part.kept);
+    const inside = commasOf(`[${now}]`);
+    const tail = old.subarray(part.keptFrom);
+    const commas = new Uint32Array(head.length + inside.length + tail.length);
+    commas.set(head);
+    let at = head.length;
+    for (const comma of inside) commas[at++] = part.from + comma - 1;
+    const moved = this.text.length - text.length;
+    for (const comma of tail) commas[at++] = comma + moved;
+    this.#commas = commas;
+  }
+}
+
 /**
  * Returns `resultDiff` of two JSON arrays: `null` if they are equal, `undefined` if they are no arrays or more than
  * `charsMax` characters differ.
  */
 export function listDiff(
-  before: string,
-  { after, charsMax }: { readonly after: string; readonly charsMax: number },
+  before: ListText,
+  { after, charsMax }: { readonly after: ListText; readonly charsMax: number },
 ): string | null | undefined {
-  if (before.charCodeAt(0) !== 0x5b || after.charCodeAt(0) !== 0x5b) return undefined;
-  const { kept, from, to } = changedPart(before, after);
-  const old = before.slice(from, to + before.length - after.length);
-  const now = after.slice(from, to);
+  if (!before.isList || !after.isList) return undefined;
+  const part = changedPart(before, after.text);
+  const { kept, from, to } = part;
+  const old = before.text.slice(from, to);
+  const now = after.text.slice(from, to + after.text.length - before.text.length);
   if (old.length > charsMax || now.length > charsMax) return undefined;
-  let elements: readonly unknown[];
+  const elements: unknown[] = JSON.parse(`[${old}]`);
+  let current: unknown[];
   try {
-    elements = JSON.parse(`[${old}]`);
+    current = JSON.parse(`[${now}]`);
   } catch {
     // The suffix begins inside a string in one of them.
     return undefined;
   }
-  const diff = resultDiff(elements, JSON.parse(`[${now}]`));
+  after.derive(before, part, now);
+  const diff = resultDiff(elements, current);
   if (diff === null) return null;
   const ops = /^\{"\$a":\[(.*)\]\}$/s.exec(diff)?.[1] ?? replaced(elements.length, now);
   if (kept === 0) return `{"$a":[${ops}]}`;
@@ -44,38 +80,57 @@ function replaced(count: number, elements: string): string {
 interface ChangedPart {
   /** Number of elements before it. */
   readonly kept: number;
+  /** Position of the first comma after it in the older list's commas. */
+  readonly keptFrom: number;
   /** Start of its elements, in both strings. */
   readonly from: number;
-  /** End of its elements in the newer string: at a comma, or at the end of the array. */
+  /** End of its elements in the older string: at a comma, or at the end of the array. */
   readonly to: number;
 }
 
-/** Returns the elements of `after` between the common prefix and suffix. */
-function changedPart(before: string, after: string): ChangedPart {
+/** Returns the elements of `before` between the common prefix and suffix. */
+function changedPart({ text: before, commas }: ListText, after: string): ChangedPart {
   const shorter = Math.min(before.length, after.length);
   const head = commonPrefixLength(before, { other: after, most: shorter });
-  const tail = after.length - commonSuffixLength(before, { other: after, most: shorter - head });
-  let kept = 0;
-  let from = 1;
+  const tail = before.length - commonSuffixLength(before, { other: after, most: shorter - head });
+  const kept = firstFrom(commas, head);
+  const keptFrom = firstFrom(commas, tail);
+  return {
+    kept,
+    keptFrom,
+    from: (commas[kept - 1] ?? 0) + 1,
+    to: commas[keptFrom] ?? before.length - 1,
+  };
+}
+
+/** Returns the index of the first position that is at least `least`. */
+function firstFrom(positions: Uint32Array, least: number): number {
+  let [low, high] = [0, positions.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((positions[middle] ?? 0) < least) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Returns the positions of the commas between the elements of an array. */
+function commasOf(text: string): Uint32Array {
+  const commas: number[] = [];
   let depth = 0;
-  const last = after.length - 1;
-  for (let at = 1; at < last; at++) {
-    const char = after.charCodeAt(at);
+  for (let at = 1; at < text.length; at++) {
+    const char = text.charCodeAt(at);
     if (char === QUOTE) {
-      at = endOfString(after, at);
+      at = endOfString(text, at);
     } else if (char === COMMA) {
-      if (depth > 0) continue;
-      if (at >= tail) return { kept, from, to: at };
-      if (at >= head) continue;
-      kept++;
-      from = at + 1;
+      if (depth === 0) commas.push(at);
     } else if (char === 0x7b || char === 0x5b) {
       depth++;
     } else if (char === 0x7d || char === 0x5d) {
       depth--;
     }
   }
-  return { kept, from, to: last };
+  return new Uint32Array(commas);
 }
 
 function endOfString(text: string, start: number): number {

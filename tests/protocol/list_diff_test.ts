@@ -2,13 +2,17 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { applyDiff } from "../../mod/protocol/apply_diff.ts";
-import { listDiff } from "../../mod/protocol/list_diff.ts";
+import { listDiff, ListText } from "../../mod/protocol/list_diff.ts";
 import { resultDiff } from "../../mod/protocol/result_diff.ts";
 
 const CHARS_MAX = 10_000;
 
+function listOf(value: unknown): ListText {
+  return new ListText(JSON.stringify(value));
+}
+
 function diffOf(before: unknown, after: unknown, charsMax = CHARS_MAX): string | null | undefined {
-  return listDiff(JSON.stringify(before), { after: JSON.stringify(after), charsMax });
+  return listDiff(listOf(before), { after: listOf(after), charsMax });
 }
 
 /** Elements with commas, brackets, quotes and backslashes inside strings. */
@@ -46,6 +50,22 @@ Deno.test("DF2 the diff of two lists' JSON turns any list into any other", () =>
       assert.deepEqual(text === null ? old : applyDiff(old, JSON.parse(text)), now);
     }),
     { numRuns: 20_000 },
+  );
+});
+
+Deno.test("DF2 a list that was compared is compared with the next one like a new list", () => {
+  fc.assert(
+    fc.property(fc.array(list, { minLength: 3, maxLength: 6 }), (values) => {
+      let shown = listOf(values[0]);
+      for (const value of values.slice(1)) {
+        const next = listOf(value);
+        const fresh = diffOf(JSON.parse(shown.text), value);
+        assert.equal(listDiff(shown, { after: next, charsMax: CHARS_MAX }), fresh);
+        assert.deepEqual(next.commas, listOf(value).commas);
+        shown = next;
+      }
+    }),
+    { numRuns: 5_000 },
   );
 });
 

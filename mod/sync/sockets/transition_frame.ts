@@ -1,31 +1,42 @@
 /** Builds frames by concatenating existing JSON. Results are never parsed or serialized again. */
 import type { MutationAnswer } from "../../functions/host_port.ts";
 import { type CallError, errorIdOf, type Outcome, publicError } from "../../functions/outcome.ts";
-import { listDiff } from "../../protocol/list_diff.ts";
+import { listDiff, ListText } from "../../protocol/list_diff.ts";
 import { resultDiff } from "../../protocol/result_diff.ts";
 import { sameVersion, type StateVersion } from "../../protocol/state_version.ts";
 import { sharedQueryLimits } from "../limits.ts";
 import { PairMemo } from "../queries/shared_query.ts";
 
+type Success = Extract<Outcome, { readonly ok: true }>;
+
 /** Caches diffs between outcomes. Each is computed once for all sockets with the same previous result. */
 export class DiffCache {
   /** `null` if the diff is not worth sending. */
   readonly #diffs = new PairMemo<string | null>();
+  /** Results that were compared, with what is known of their elements. */
+  readonly #lists = new WeakMap<Outcome, ListText>();
 
   /** Returns the diff as JSON, or `null` if the whole value has to be sent. */
   diff(before: Outcome | null, after: Outcome): string | null {
     if (before === null || !before.ok || !after.ok) return null;
-    return this.#diffs.get(after, before, () => worthwhileDiff(before.value, after.value));
+    return this.#diffs.get(after, before, () => worthwhileDiff(this.#list(before), this.#list(after)));
+  }
+
+  #list(outcome: Success): ListText {
+    let list = this.#lists.get(outcome);
+    if (list === undefined) this.#lists.set(outcome, list = new ListText(outcome.value));
+    return list;
   }
 }
 
 /** Only arrays and objects can be diffed. */
 const HAS_PARTS = /^[[{]/;
 
-function worthwhileDiff(before: string, after: string): string | null {
+function worthwhileDiff(beforeList: ListText, afterList: ListText): string | null {
   const { diffedCharsMax, diffShareMax } = sharedQueryLimits;
+  const [before, after] = [beforeList.text, afterList.text];
   if (!HAS_PARTS.test(after) || before.charCodeAt(0) !== after.charCodeAt(0)) return null;
-  const ofList = listDiff(before, { after, charsMax: diffedCharsMax });
+  const ofList = listDiff(beforeList, { after: afterList, charsMax: diffedCharsMax });
   if (ofList === undefined && (before.length > diffedCharsMax || after.length > diffedCharsMax)) return null;
   const diff = ofList === undefined ? resultDiff(JSON.parse(before), JSON.parse(after)) : ofList;
   // Results that differ only in key order have no diff.
