@@ -4,7 +4,7 @@ import { pathText } from "../../api/zod_issues.ts";
 
 const { stringify } = JSON;
 const { isArray } = Array;
-const { getPrototypeOf, keys } = Object;
+const { getPrototypeOf, hasOwn } = Object;
 const objectPrototype = Object.prototype;
 
 /** Results wrap documents, so they may be deeper than one. */
@@ -89,11 +89,12 @@ function objectFault(value: object, depth: number): Fault | null {
   }
   const prototype: unknown = getPrototypeOf(value);
   if (prototype !== objectPrototype && prototype !== null) return { path: [], problem: classProblem(value) };
-  for (const key of keys(value)) {
+  // Such a loop makes no list of keys. Fields that app code has added to `Object.prototype` are not part of the value.
+  for (const key in value) {
     const inner: unknown = (value as Record<string, unknown>)[key];
     if (inner === undefined) continue;
     const fault = faultOf(inner, depth + 1);
-    if (fault !== null) return within(key, fault);
+    if (fault !== null && hasOwn(value, key)) return within(key, fault);
   }
   return null;
 }
