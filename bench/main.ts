@@ -13,6 +13,7 @@ import { intervalIndexRows } from "./rows/interval_index.ts";
 import { latencyRows } from "./rows/latency.ts";
 import { memoryRows } from "./rows/memory.ts";
 import { observingRows } from "./rows/observing.ts";
+import { presenceRows } from "./rows/presence.ts";
 import { reconnectRows } from "./rows/reconnect.ts";
 import { restoreRows } from "./rows/restore.ts";
 import { replicationRows } from "./rows/replication.ts";
@@ -34,6 +35,7 @@ const rowsByName: Record<string, (context: BenchContext) => Promise<Row[]>> = {
   subscriptions: subscriptionRows,
   "slow-query": slowQueryRows,
   reconnect: reconnectRows,
+  presence: presenceRows,
   stalled: stalledRows,
   memory: memoryRows,
   accounts: accountRows,

@@ -9,4 +9,4 @@ const schema = defineSchema({
 });
 
 export default schema;
-export const { query, mutation } = createFunctions(schema);
+export const { query, mutation, internalQuery } = createFunctions(schema);

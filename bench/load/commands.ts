@@ -7,6 +7,7 @@ import type { LogReadersOptions } from "./log_readers.ts";
 import type { PacedLoop, PacedTimes } from "./paced.ts";
 import type { RawGetsOptions } from "../support/raw_gets.ts";
 import type { RelayOptions } from "./relay.ts";
+import type { RoomMembersOptions, RoomMembersResult } from "./room_members.ts";
 import type { ReturningOptions, ReturnResult } from "./returning.ts";
 
 /** Commands by name, with what they take and give. */
@@ -28,6 +29,7 @@ export interface LoadCommands {
   liveList: { takes: LiveListOptions; gives: number[] };
   openReturning: { takes: ReturningOptions & { readonly name: string }; gives: null };
   awaitReturn: { takes: { readonly name: string }; gives: ReturnResult };
+  roomMembers: { takes: RoomMembersOptions; gives: RoomMembersResult };
   closeAudience: { takes: { readonly name: string }; gives: null };
 }
 

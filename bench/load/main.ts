@@ -10,6 +10,7 @@ import { LogReaders } from "./log_readers.ts";
 import { pacedCalls, pacedTimes } from "./paced.ts";
 import { relay } from "./relay.ts";
 import { Returning } from "./returning.ts";
+import { roomMembers } from "./room_members.ts";
 
 const audiences = new Map<string, Audience>();
 let logReaders: LogReaders | null = null;
@@ -65,6 +66,8 @@ async function run(request: LoadRequest): Promise<unknown> {
       if (sockets === undefined) throw new Error(`There are no sockets "${request.options.name}"`);
       return await sockets.back();
     }
+    case "roomMembers":
+      return await roomMembers(request.options);
     case "closeAudience":
       await audience(request.options.name)[Symbol.asyncDispose]();
       audiences.delete(request.options.name);

@@ -287,9 +287,12 @@ export async function generatedPages(): Promise<Map<string, string>> {
     react: `${repository}mod/client/react/mod.ts`,
     accounts: `${repository}mod/client/account_features/mod.ts`,
     reactAccounts: `${repository}mod/client/react/accounts/mod.ts`,
+    presence: `${repository}mod/client/presence/mod.ts`,
+    reactPresence: `${repository}mod/client/react/presence/mod.ts`,
   };
   const functions = new ApiReference([api.functions, api.testing]);
-  const client = new ApiReference([api.client, api.accounts, api.react, api.reactAccounts]);
+  const { client: core, accounts, react, reactAccounts, presence, reactPresence } = api;
+  const client = new ApiReference([core, accounts, react, reactAccounts, presence, reactPresence]);
   const parts:
     readonly (readonly [page: string, part: string, text: (page: string) => string | Promise<string>])[] = [
       ["options", "options", optionTables],
@@ -303,6 +306,8 @@ export async function generatedPages(): Promise<Map<string, string>> {
       ["client_api", "accounts", () => client.render(api.accounts)],
       ["client_api", "react", () => client.render(api.react)],
       ["client_api", "react-accounts", () => client.render(api.reactAccounts)],
+      ["client_api", "presence", () => client.render(api.presence)],
+      ["client_api", "react-presence", () => client.render(api.reactPresence)],
     ];
   const pages = new Map<string, string>();
   for (const [name, part, render] of parts) {

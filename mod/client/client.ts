@@ -349,6 +349,20 @@ export class SynclineClient {
     this.#core.wake();
   }
 
+  /**
+   * For other entries of this package, such as `syncline/presence`: passes messages that this class does not handle to `receive`.
+   * Returns a function that sends a message. It returns `false` while there is no socket.
+   */
+  extend(receive: (message: object) => void): (message: object) => boolean {
+    this.#connect?.();
+    this.#core.extensions.push(receive);
+    return (message) => {
+      const isOpen = this.#core.transport === "webSocket";
+      if (isOpen) this.#core.driver.send(message);
+      return isOpen;
+    };
+  }
+
   /** Closes the connection permanently. Calls without a response are rejected with {@linkcode ClientClosedError}. */
   close(): void {
     if (this.#closed) return;

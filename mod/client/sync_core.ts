@@ -44,6 +44,8 @@ export class SyncCore implements SocketOwner, TokenOwner {
   readonly results: OptimisticResults = new OptimisticResults(this.queries);
   readonly tokens: TokenKeeper;
   readonly driver: SocketDriver;
+  /** Receivers of messages that the core does not handle. */
+  readonly extensions: ((message: object) => void)[] = [];
   readonly #polling: Polling | null;
   readonly #environment: CoreEnvironment;
   readonly #observer: CoreObserver;
@@ -130,7 +132,7 @@ export class SyncCore implements SocketOwner, TokenOwner {
       lastCloseReason,
       // This client understands request ids in errors.
       clientVersion: `syncline/${CLIENT_VERSION}`,
-      features: ["diffs"],
+      features: ["diffs", "presence"],
       ...maxObservedTs > 0 && { maxObservedTs },
     });
     // The server no longer recognises these mutations, so resending could run them twice.
@@ -229,8 +231,8 @@ export class SyncCore implements SocketOwner, TokenOwner {
       case "Ping":
         return this.#send({ type: "Pong" });
       default:
-        // A message of a later protocol version.
-        message satisfies never;
+        this.driver.useful();
+        for (const receive of this.extensions) receive(message);
     }
   }
 

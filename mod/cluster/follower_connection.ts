@@ -5,6 +5,8 @@ import type { Identity } from "../functions/identity.ts";
 import { failed, type Outcome, outcomeUnknown } from "../functions/outcome.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { Log } from "../kit/log.ts";
+import { presenceLimits } from "../presence/limits.ts";
+import type { RoomFollower, RoomHub } from "../presence/mod.ts";
 import type { Hello } from "./handshake.ts";
 import { linkLimits } from "./limits.ts";
 import type { Link, LinkEnd } from "./link.ts";
@@ -38,6 +40,8 @@ export interface FollowerOptions {
   readonly observer?: RunObserver | null;
   /** Called with the function path when a follower answers from its cache. */
   readonly onCacheHit?: (udfPath: string) => void;
+  /** Rooms that the sockets of followers may join. Optional. */
+  readonly rooms?: RoomHub;
   readonly onRequests?: (url: string, answers: { readonly status: number; readonly count: number }) => void;
   readonly log: Log;
 }
@@ -93,6 +97,8 @@ export class FollowerConnection {
   /** Resolvers of `pauseQueries`, by number. */
   readonly #pausing = new Map<number, () => void>();
   readonly #checked: CheckedCalls;
+  /** Its members in rooms; `null` if it had none so far. */
+  #rooms: RoomFollower | null = null;
   #calls = 0;
   /** Resolved when no call is in progress. Set while `leave` waits. */
   #idle: PromiseWithResolvers<void> | null = null;
@@ -108,6 +114,7 @@ export class FollowerConnection {
     link.ended.then(({ detail }) => {
       this.#ready.reject(new Error(`The link ended: ${detail}`));
       for (const done of this.#pausing.values()) done();
+      this.#rooms?.close();
     });
   }
 
@@ -186,9 +193,23 @@ export class FollowerConnection {
       case "figures":
         this.figures = message.figures;
         return;
+      case "rooms":
+        this.#rooms ??= this.#joinRooms();
+        return this.#rooms?.receive(message.changes);
       default:
         message satisfies never;
     }
+  }
+
+  #joinRooms(): RoomFollower | null {
+    return this.#options.rooms?.connect({
+      frame: (room, kind, text) => {
+        if (this.#link.unsentBytes > presenceLimits.linkBytesMax) return false;
+        this.send({ t: "room", room, kind }, text);
+        return true;
+      },
+      full: (room, id) => this.send({ t: "full", room, id }),
+    }) ?? null;
   }
 
   /** Never rejects. Each call is answered, because the follower waits for that. */

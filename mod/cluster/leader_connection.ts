@@ -2,6 +2,7 @@
 import type { CommitEntry } from "../engine/types.ts";
 import { entriesOf, type ServedApp } from "../functions/host/mod.ts";
 import { type Clock, steadyClock } from "../kit/clock.ts";
+import type { RoomChange, RoomLinkEvents } from "../presence/mod.ts";
 import { closeQuietly } from "../kit/local_socket.ts";
 import { HandshakeError, type Hello, sendHello } from "./handshake.ts";
 import type { LeaderCalls } from "./leader_calls.ts";
@@ -23,6 +24,8 @@ export interface LeaderEvents {
   stop?(): void;
   /** The leader stops soon. Further calls go to the next one. */
   leaving?(): void;
+  /** Rooms of the leader that sockets of this follower have joined. */
+  readonly rooms?: Pick<RoomLinkEvents, "frame" | "full">;
 }
 
 export interface LeaderConnectionOptions {
@@ -117,6 +120,11 @@ export class LeaderConnection {
     this.#send({ t: "figures", figures });
   }
 
+  /** Sends changes of this follower's members in rooms. Returns `false` if the link has ended. */
+  changeRooms(changes: readonly RoomChange[]): boolean {
+    return this.#send({ t: "rooms", changes });
+  }
+
   /** Bytes that the leader has not accepted yet. */
   get unsentBytes(): number {
     return this.#link.unsentBytes;
@@ -126,8 +134,8 @@ export class LeaderConnection {
     this.#link.close();
   }
 
-  #send(message: FromFollower): void {
-    this.#link.send(message);
+  #send(message: FromFollower): boolean {
+    return this.#link.send(message);
   }
 
   #handle(frame: Frame): void {
@@ -143,7 +151,7 @@ export class LeaderConnection {
     // No query runs yet.
     if (message.t === "hold") {
       this.#pausedEarly = true;
-      return this.#send({ t: "held", n: message.n });
+      return void this.#send({ t: "held", n: message.n });
     }
     this.#earlyChars += frame.text.length;
     if (this.#earlyChars > linkLimits.unsentBytesMax) {
@@ -164,6 +172,10 @@ export class LeaderConnection {
         return events.missed?.(message.ts);
       case "ended":
         return events.ended?.(message.ended);
+      case "room":
+        return events.rooms?.frame(message.room, message.kind, text);
+      case "full":
+        return events.rooms?.full(message.room, message.id);
       case "hold": {
         const { n } = message;
         return void (events.hold?.() ?? Promise.resolve()).then(() => this.#send({ t: "held", n }), () => {});

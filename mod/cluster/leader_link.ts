@@ -8,6 +8,7 @@ import { LeaderConnection } from "./leader_connection.ts";
 import { linkLimits } from "./limits.ts";
 import type { LinkConn } from "./link.ts";
 import { relay } from "./relay.ts";
+import type { LeaderRooms } from "./leader_rooms.ts";
 import { connectTls } from "./tls.ts";
 
 /** The leader, as the cluster publishes it. */
@@ -24,6 +25,7 @@ export interface LeaderLinkOptions {
   readonly name: string;
   readonly secret: string;
   readonly calls: LeaderCalls;
+  readonly rooms?: LeaderRooms;
   readonly log: Log;
 }
 
@@ -122,7 +124,7 @@ export class LeaderLink implements AsyncDisposable {
 
   async #keepOpen(leader: KnownLeader): Promise<void> {
     const { address, gone: { signal } } = leader;
-    const { name, secret, calls, log } = this.#options;
+    const { name, secret, calls, rooms, log } = this.#options;
     let logged = false;
     for (let tries = 0; !signal.aborted && this.#leader === leader && !leader.leaving; tries++) {
       try {
@@ -134,7 +136,10 @@ export class LeaderLink implements AsyncDisposable {
         const close = () => connection.close();
         signal.addEventListener("abort", close, { once: true });
         if (signal.aborted) close();
-        connection.listen({ leaving: () => void (leader.leaving = true) });
+        connection.listen({
+          leaving: () => void (leader.leaving = true),
+          ...rooms && { rooms: rooms.use(connection) },
+        });
         connection.ready();
         await connection.ended;
         signal.removeEventListener("abort", close);

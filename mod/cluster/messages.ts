@@ -4,6 +4,7 @@ import type { RunEnd, RunKind, ServedApp } from "../functions/host/mod.ts";
 import type { FunctionCall, MutationAnswer, MutationCall } from "../functions/host_port.ts";
 import type { Identity } from "../functions/identity.ts";
 import type { CallError, Outcome } from "../functions/outcome.ts";
+import type { FrameKind, RoomChange } from "../presence/mod.ts";
 
 const identity = z.object({
   principal: z.string().nullable(),
@@ -58,6 +59,21 @@ const run = z.object({
   logLines: z.array(z.string()),
 });
 
+const member = { room: z.string(), id: z.string() };
+const roomChange = z.discriminatedUnion("t", [
+  z.object({
+    t: z.literal("join"),
+    ...member,
+    userId: z.string().nullable(),
+    info: z.string(),
+    state: z.string(),
+    connection: z.int(),
+    needsWhole: z.boolean(),
+  }),
+  z.object({ t: z.literal("update"), ...member, state: z.string() }),
+  z.object({ t: z.literal("leave"), ...member, grace: z.boolean() }),
+]);
+
 /** Current load of a follower. */
 const figures = z.object({
   sockets: z.number(),
@@ -86,6 +102,8 @@ const fromFollower = z.discriminatedUnion("t", [
     requests: z.array(z.object({ url: z.string(), status: z.int(), count: z.int().positive() })),
   }),
   z.object({ t: z.literal("figures"), figures }),
+  /** Changes of its members in rooms. */
+  z.object({ t: z.literal("rooms"), changes: z.array(roomChange) }),
 ]);
 
 /** A run of a follower, without its result. */
@@ -116,7 +134,8 @@ export type FromFollower =
   | { readonly t: "held"; readonly n: number }
   | { readonly t: "ready" }
   | { readonly t: "runs" } & FollowerReport
-  | { readonly t: "figures"; readonly figures: FollowerFigures };
+  | { readonly t: "figures"; readonly figures: FollowerFigures }
+  | { readonly t: "rooms"; readonly changes: readonly RoomChange[] };
 
 /** Throws if the message is not valid. */
 export function parseFromFollower(message: unknown): FromFollower {
@@ -150,6 +169,10 @@ export type FromLeader =
   /** There are commits up to `ts` that were not sent. */
   | { readonly t: "missed"; readonly ts: number }
   | { readonly t: "ended"; readonly ended: unknown }
+  /** The text of the frame is that of the room. */
+  | { readonly t: "room"; readonly room: string; readonly kind: FrameKind }
+  /** A member was not added to its room. */
+  | { readonly t: "full"; readonly room: string; readonly id: string }
   | { readonly t: "hold"; readonly n: number }
   | { readonly t: "release"; readonly app: ServedApp | null }
   | { readonly t: "stop" }

@@ -58,6 +58,14 @@ export const authenticateSchema = z.object({
   token: z.string().nullable(),
 });
 
+/** Name of a room. */
+const room = z.string().min(1).max(256);
+
+/** Joins a room, or replaces the own state in it. Needs the feature `presence` of Connect. */
+export const setPresenceSchema = z.object({ type: z.literal("SetPresence"), room, state: argsObjectSchema });
+
+export const leaveRoomSchema = z.object({ type: z.literal("LeaveRoom"), room });
+
 export const pongSchema = z.object({ type: z.literal("Pong") });
 
 export const clientMessageSchema = z.discriminatedUnion("type", [
@@ -66,6 +74,8 @@ export const clientMessageSchema = z.discriminatedUnion("type", [
   mutationSchema,
   actionSchema,
   authenticateSchema,
+  setPresenceSchema,
+  leaveRoomSchema,
   pongSchema,
 ]);
 
@@ -77,5 +87,7 @@ export type ModifyQuerySet = z.infer<typeof modifyQuerySetSchema>;
 export type Mutation = z.infer<typeof mutationSchema>;
 export type Action = z.infer<typeof actionSchema>;
 export type Authenticate = z.infer<typeof authenticateSchema>;
+export type SetPresence = z.infer<typeof setPresenceSchema>;
+export type LeaveRoom = z.infer<typeof leaveRoomSchema>;
 export type Pong = z.infer<typeof pongSchema>;
 export type ClientMessage = z.infer<typeof clientMessageSchema>;

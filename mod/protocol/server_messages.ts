@@ -79,6 +79,47 @@ export const actionResponseSchema = z.discriminatedUnion("success", [
   }),
 ]);
 
+/** A member of a room as others see it. `info` is the result of the app's function. */
+export const roomMemberSchema = z.object({
+  userId: z.string().nullable(),
+  info: z.unknown(),
+  state: z.record(z.string(), z.unknown()),
+});
+const roomMembers = z.record(z.string(), roomMemberSchema);
+
+/** The client is a member: `self` is its id in the room. Precedes the first `RoomState`. */
+export const roomJoinedSchema = z.object({
+  type: z.literal("RoomJoined"),
+  room: z.string(),
+  self: z.string(),
+});
+
+/** All members of a room, by their ids. */
+export const roomStateSchema = z.object({
+  type: z.literal("RoomState"),
+  room: z.string(),
+  members: roomMembers,
+});
+
+/** Changes since the frame before. `joined` also contains members whose `info` has changed. */
+export const roomChangedSchema = z.object({
+  type: z.literal("RoomChanged"),
+  room: z.string(),
+  joined: roomMembers.optional(),
+  states: z.record(z.string(), z.record(z.string(), z.unknown())).optional(),
+  left: z.array(z.string()).optional(),
+});
+
+/** A client or its newest state was refused. */
+export const roomRefusedSchema = z.object({
+  type: z.literal("RoomRefused"),
+  room: z.string(),
+  /** Whether the client is a member with its earlier state. */
+  isMember: z.boolean(),
+  errorMessage: z.string(),
+  errorData: errorDataSchema,
+});
+
 export const fatalErrorSchema = z.object({ type: z.literal("FatalError"), error: z.string() });
 export const authErrorSchema = z.object({ type: z.literal("AuthError"), error: z.string() });
 export const pingSchema = z.object({ type: z.literal("Ping") });
@@ -93,10 +134,17 @@ export type ActionResponse = z.infer<typeof actionResponseSchema>;
 export type FatalError = z.infer<typeof fatalErrorSchema>;
 export type AuthError = z.infer<typeof authErrorSchema>;
 export type Ping = z.infer<typeof pingSchema>;
+export type RoomMember = z.infer<typeof roomMemberSchema>;
+export type RoomMessage =
+  | z.infer<typeof roomJoinedSchema>
+  | z.infer<typeof roomStateSchema>
+  | z.infer<typeof roomChangedSchema>
+  | z.infer<typeof roomRefusedSchema>;
 export type ServerMessage =
   | Transition
   | MutationResponse
   | ActionResponse
   | FatalError
   | AuthError
+  | RoomMessage
   | Ping;

@@ -116,6 +116,7 @@ export async function startBackend(
     serveFrontend: surroundings.serveFrontend ?? (() => Promise.resolve()),
     cluster,
     toLeader,
+    leaderRooms: toLeader?.rooms ?? null,
     config,
     host,
     observer,

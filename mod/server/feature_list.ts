@@ -6,6 +6,7 @@ import { observeAll, type RunObserver } from "../functions/host/mod.ts";
 import type { ExecutionLog } from "../ops/log/mod.ts";
 import type { Metrics } from "../ops/metrics/mod.ts";
 import type { RunStats } from "../ops/stats/mod.ts";
+import type { RoomLink } from "../presence/mod.ts";
 import { loadSecret } from "./data/secret.ts";
 import { FunctionLogPrinter } from "./dev/function_log_printer.ts";
 import type { FeatureContext, Features } from "./feature.ts";
@@ -17,9 +18,11 @@ import { startClustering } from "./features/cluster.ts";
 import { startDeploy } from "./features/deploy.ts";
 import { startFollowing } from "./features/following.ts";
 import { startHealth } from "./features/health.ts";
+import { startLive } from "./features/live.ts";
 import { openLog, startLog } from "./features/log.ts";
 import { startMaintenance } from "./features/maintenance.ts";
 import { openMetrics, startMetrics } from "./features/metrics.ts";
+import { startPresence } from "./features/presence.ts";
 import { startReplication } from "./features/replication.ts";
 import { startScheduling } from "./features/scheduling.ts";
 import { openStats, startStats } from "./features/stats.ts";
@@ -40,8 +43,10 @@ const STARTS = {
   admin: startAdmin,
   backups: startBackups,
   logs: startLog,
+  presence: startPresence,
   sync: startSync,
   stats: startStats,
+  live: startLive,
   clustering: startClustering,
   health: startHealth,
   scheduling: startScheduling,
@@ -59,6 +64,8 @@ export interface ServerResources {
   readonly runStats: RunStats;
   /** `null` outside a cluster. */
   readonly cluster: PostgresCluster | null;
+  /** Rooms of the leader; `null` on a server that does not follow one. */
+  readonly leaderRooms: RoomLink | null;
   readonly socketsMax: number;
   /** Load of each worker process; absent without workers. */
   readonly workerFigures?: () => readonly Partial<FollowerFigures>[];

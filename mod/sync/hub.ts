@@ -8,6 +8,7 @@ import type { Outcome } from "../functions/outcome.ts";
 import { type Clock, systemClock } from "../kit/clock.ts";
 import type { Log } from "../kit/log.ts";
 import { socketLimits } from "../limits.ts";
+import type { Rooms } from "../presence/mod.ts";
 import { canonicalJson } from "../protocol/canonical_json.ts";
 import { type Authenticator, guestCaller } from "./authenticator.ts";
 import { type QueryLoad, SharedQueries } from "./queries/shared_queries.ts";
@@ -34,6 +35,8 @@ export interface HubOptions {
    * yet.
    */
   readonly newest?: NewestCommit;
+  /** Rooms that sockets may join. None without it. */
+  readonly rooms?: Rooms;
   readonly clock?: Clock;
   /** Called with the function path when a result is served from cache. Optional. */
   readonly onCacheHit?: (udfPath: string) => void;
@@ -71,7 +74,7 @@ export class Hub {
   #transitionCount = 0;
 
   constructor(options: HubOptions) {
-    const { host, authenticator, dev, newest = null, onCacheHit } = options;
+    const { host, authenticator, dev, newest = null, rooms, onCacheHit } = options;
     const { clock = systemClock, log = () => {}, memoryBytes = MEMORY_BYTES, later = setImmediate } = options;
     const now = () => clock.now();
     const memo = new FrameMemo(new DiffCache(), { dev });
@@ -112,6 +115,8 @@ export class Hub {
     this.#sockets = sockets;
     this.#context = {
       ...{ host, clock, dev, shared, memo, outbound, advances, timers, sessions },
+      presence: rooms === undefined ? null : { rooms, clock, dev },
+      query: (call) => this.query(call),
       inbound: new InboundQuota(inboundQuotaChars(memoryBytes)),
       transitionSent: () => {
         this.#transitionCount++;

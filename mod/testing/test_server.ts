@@ -7,6 +7,7 @@ import { anonymous, type Identity } from "../functions/identity.ts";
 import type { LoadedApp } from "../functions/isolate/mod.ts";
 import type { Outcome } from "../functions/outcome.ts";
 import type { CallArgs, FunctionName, ResultOf } from "../protocol/client_function_names.ts";
+import { presenceActions, RoomHub } from "../presence/mod.ts";
 import type { FunctionKind } from "../protocol/function_reference.ts";
 import { Scheduler } from "../scheduler/mod.ts";
 import type { RequestGate } from "../server/http/request_gate.ts";
@@ -72,7 +73,7 @@ function memorySockets(hub: Hub): WebSocketFactory {
     #end(code: number, reason: string): void {
       if (this.#closed) return;
       this.#closed = true;
-      this.#handle?.closed();
+      this.#handle?.closed(code);
       queueMicrotask(() => this.onclose?.({ code, reason } as never));
     }
   };
@@ -128,6 +129,8 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
   readonly #folder: string;
   readonly #host: InProcessHost;
   readonly #hub: Hub;
+  /** Sends changes of presence when the clock advances. */
+  readonly #rooms: RoomHub;
   readonly #clock: TestClock;
   readonly #tokens = new TestTokens();
   readonly #clients = new Set<SynclineClient>();
@@ -160,7 +163,13 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
       env: options.env ?? {},
       callTimeoutMs: options.callTimeoutMs,
     });
-    this.#hub = new Hub({ host: this.#host, authenticator: this.#tokens, dev: this.#dev });
+    this.#rooms = new RoomHub(this.#clock);
+    this.#hub = new Hub({
+      host: this.#host,
+      authenticator: this.#tokens,
+      rooms: this.#rooms,
+      dev: this.#dev,
+    });
     this.#host.serveQueries((call) => this.#hub.query(call));
     this.#port = {
       dev: this.#dev,
@@ -313,6 +322,7 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
     await this.#scheduler[Symbol.asyncDispose]();
     await this.#hub.shutdown();
     await this.settled();
+    this.#rooms[Symbol.dispose]();
     await this.#storage?.[Symbol.asyncDispose]();
     this.#host[Symbol.dispose]();
     await Deno.remove(this.#folder, { recursive: true });
@@ -341,7 +351,7 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
       now: () => this.#clock.now(),
       uploadBytesMax: uploadMaxBytes,
     });
-    this.#host.serveCtxActions(storage.service.actions);
+    this.#host.serveCtxActions(new Map([...storage.service.actions, ...presenceActions(this.#rooms)]));
     this.#host.onCommits((entries) => storage.service.applyCommits(entries));
     this.#http = testHttp({
       host: this.#host,

@@ -22,7 +22,7 @@ Deno.test("CL1 a new socket gets Connect, then one ModifyQuerySet with every que
   assert.match(connect.sessionId, /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
   assert.equal(connect.connectionCount, 0);
   assert.equal(connect.lastCloseReason, null);
-  assert.deepEqual(connect.features, ["diffs"]);
+  assert.deepEqual(connect.features, ["diffs", "presence"]);
   assert.deepEqual(rest, [
     {
       type: "ModifyQuerySet",

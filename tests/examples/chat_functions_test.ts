@@ -1,5 +1,6 @@
 /** The functions of examples/chat, without a browser. */
 import assert from "node:assert/strict";
+import { joinRoom } from "syncline/presence";
 import { createTestServer } from "syncline/test";
 
 const open = () =>
@@ -84,33 +85,14 @@ Deno.test("messages are paginated, newest first", async () => {
   await assert.rejects(read("made up"), { code: "invalid_cursor" });
 });
 
-Deno.test("typing users are listed until they stop, and the cron removes those who disconnected", async () => {
+Deno.test("pages join the rooms of channels only, signed-in people under the name of their account", async () => {
   await using server = await open();
-  const pages = [crypto.randomUUID(), crypto.randomUUID()];
-  const set = (page: string | undefined, name: string, isTyping: boolean) =>
-    server.mutation("typing:set", { channel: "general", name, page, isTyping });
-  const names = async () =>
-    (await server.query("typing:list", { channel: "general" }) as { name: string }[]).map(({ name }) => name);
-  const row = await set(pages[0], "Ada", true);
-  assert.equal(await set(pages[0], "Ada", true), row, "a page has one row");
-  await set(pages[1], "Linus", true);
-  assert.deepEqual(await names(), ["Ada", "Linus"]);
-  assert.deepEqual(
-    Object.keys((await server.query("typing:list", { channel: "general" }) as object[])[0] ?? {}),
-    [
-      "_id",
-      "name",
-    ],
-  );
-  assert.equal(await set(pages[0], "Ada", false), null);
-  assert.equal(await set(pages[0], "Ada", false), null, "nothing to stop");
-  assert.deepEqual(await names(), ["Linus"]);
-  await server.advance(6_000);
-  await set(pages[1], "Linus", true);
-  await server.advance(6_000);
-  assert.deepEqual(await names(), ["Linus"], "still fresh");
-  await server.advance(12_000);
-  assert.deepEqual(await names(), []);
-  await assert.rejects(set(pages[0], " ", true), { code: "no_name" });
-  await assert.rejects(set("not an id", "Ada", true), /args\.page/);
+  const ada = await server.asUser("Ada");
+  const [guest, member] = [server.asAnonymous().connect(), ada.connect()];
+  const rooms = [guest, member].map((client) => joinRoom(client, "channel general", { isTyping: false }));
+  const refused = joinRoom(guest, "elsewhere", {});
+  await server.advance(1_000);
+  const names = rooms[0]?.view.members.map(({ info }) => (info as { name: string } | null)?.name);
+  assert.deepEqual(names?.toSorted(), ["Ada", undefined]);
+  assert.notEqual(refused.view.error, null);
 });

@@ -100,6 +100,8 @@ Deno.test("every module that the client and the hooks load in a browser is serve
     "client/react/mod.ts",
     "client/account_features/mod.ts",
     "client/react/accounts/mod.ts",
+    "client/presence/mod.ts",
+    "client/react/presence/mod.ts",
   ];
   const seen = new Set(waiting);
   for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {

@@ -17,6 +17,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ["mod/functions/isolate", "mod/functions/packages"],
   ["mod/functions/versions"],
   ["mod/functions/host"],
+  ["mod/presence"],
   ["mod/sync", "mod/auth", "mod/storage", "mod/scheduler", "mod/ops", "mod/cluster"],
   ["mod/cluster/postgres"],
   ["mod/config"],

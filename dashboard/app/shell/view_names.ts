@@ -58,6 +58,7 @@ const groups = [
         icon: "backups",
         words: "restore archive download replication point in time",
       },
+      { name: "live", title: "Live", icon: "live", words: "rooms presence members online clients" },
       {
         name: "servers",
         title: "Servers",

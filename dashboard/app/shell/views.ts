@@ -21,6 +21,7 @@ const loads: Readonly<Record<KnownView["name"], Load>> = {
   files: async () => (await import("../views/files/files.tsx")).Files,
   schedule: async () => (await import("../views/schedule/schedule.tsx")).Schedule,
   backups: async () => (await import("../views/backups/backups.tsx")).Backups,
+  live: async () => (await import("../views/live/live.tsx")).Live,
   servers: async () => (await import("../views/servers/servers.tsx")).Servers,
   administrators: async () => (await import("../views/administrators/administrators.tsx")).Administrators,
   audit: async () => (await import("../views/audit/audit.tsx")).Audit,

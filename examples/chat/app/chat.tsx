@@ -62,10 +62,13 @@ export function Chat() {
             <span aria-hidden="true">#</span>
             <span>{channel}</span>
           </h1>
+          {typing.present.length > 1 && (
+            <p className="present" title={typing.present.join(", ")}>{typing.present.length} people here</p>
+          )}
           <Connection />
         </header>
         <MessageList key={channel} channel={channel} me={person} sent={sent} />
-        <TypingLine channel={channel} ownRow={typing.ownRow} />
+        <TypingLine names={typing.typing} />
         <Composer channel={channel} problem={problem} onInput={typing.touch} onSend={post} />
       </main>
       <Unauthenticated>

@@ -1,68 +1,49 @@
-/** Typing indicators: reports typing of this page and shows that of others. */
+/** People who have the channel open, and those who type. Pages share this through the room of the channel. */
 import { useCallback, useEffect, useRef, useState } from "react";
-import { flushSync } from "react-dom";
-import { useMutation, useQuery, useSyncline } from "syncline/react";
-import { api } from "./api.ts";
+import { usePresence } from "syncline/react/presence";
+import type { Person } from "./api.ts";
 
-/** Interval at which typing is reported again; the server removes it after eight seconds. */
-const RENEW_MS = 3_000;
 /** Typing ends after a pause of this length. */
 const PAUSE_MS = 5_000;
 
-/** Identifies this page to the server. Other clients do not receive it. */
-const page = randomId();
+/** State of a page in the room. */
+type PageState = {
+  /** Name of a guest. Signed-in people have that of their account. */
+  readonly name: string;
+  readonly isTyping: boolean;
+};
 
-/** Reports to a channel whether the user of this page is typing. */
+/** Joins the room of a channel. `touch` reports a change of the draft, `stop` its end. */
 export function useTyping(channel: string, guestName: string) {
-  const client = useSyncline();
-  const set = useMutation(api.typing.set);
-  const [ownRow, setOwnRow] = useState<string | null>(null);
-  const saidAt = useRef(0);
+  const [isTyping, setIsTyping] = useState(false);
   const pause = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const name = guestName.trim() || "Guest";
+  const { others, members } = usePresence<PageState, Person | null>(`channel ${channel}`, { name, isTyping });
 
-  const say = useCallback((isTyping: boolean) => {
-    saidAt.current = isTyping ? performance.now() : 0;
-    // A call made offline would be sent after the user has stopped typing.
-    if (!client.connectionState().isConnected) return;
-    set({ channel, name: guestName.trim() || "Guest", page, isTyping }).then(
-      // The row is in the list by now: which one it is must be known before that is painted.
-      (row) => flushSync(() => setOwnRow(row)),
-      () => {},
-    );
-  }, [client, set, channel, guestName]);
   const stop = useCallback(() => {
     clearTimeout(pause.current);
-    if (saidAt.current !== 0) say(false);
-  }, [say]);
+    setIsTyping(false);
+  }, []);
   const touch = useCallback((text: string) => {
     if (text.trim() === "") return stop();
     clearTimeout(pause.current);
     pause.current = setTimeout(stop, PAUSE_MS);
-    if (saidAt.current === 0 || performance.now() - saidAt.current > RENEW_MS) say(true);
-  }, [say, stop]);
-
-  // Going to another channel, or away.
-  const latest = useRef(stop);
-  useEffect(() => {
-    latest.current = stop;
-  });
-  useEffect(() => {
-    const leave = () => latest.current();
-    globalThis.addEventListener("pagehide", leave);
-    return () => {
-      globalThis.removeEventListener("pagehide", leave);
-      leave();
-    };
-  }, [channel]);
-  return { ownRow, touch, stop };
+    setIsTyping(true);
+  }, [stop]);
+  useEffect(() => stop, [channel, stop]);
+  const nameOf = ({ info, state }: (typeof members)[number]) => info?.name ?? state.name;
+  return {
+    touch,
+    stop,
+    /** Names of the others who type. */
+    typing: [...new Set(others.filter(({ state }) => state.isTyping).map(nameOf))],
+    /** Names of everyone who has the channel open. */
+    present: [...new Set(members.map(nameOf))],
+  };
 }
 
 /** The line that names who is writing. */
-export function TypingLine(
-  { channel, ownRow }: { readonly channel: string; readonly ownRow: string | null },
-) {
-  const rows = useQuery(api.typing.list, { channel });
-  const names = [...new Set(rows?.filter(({ _id }) => _id !== ownRow).map(({ name }) => name))];
+export function TypingLine({ names }: { readonly names: readonly string[] }) {
   return (
     <p className="typing" aria-live="polite">
       {names.length > 0 && (
@@ -85,14 +66,4 @@ function sentence(names: readonly string[]): string {
   return names.length === 1
     ? `${last} is writing…`
     : `${names.slice(0, -1).join(", ")} and ${last} are writing…`;
-}
-
-/** `crypto.randomUUID` is missing on pages that come neither from this machine nor over TLS. */
-function randomId(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  const hex = Array.from(bytes, (byte, i) => {
-    const fixed = i === 6 ? byte & 0x0f | 0x40 : i === 8 ? byte & 0x3f | 0x80 : byte;
-    return fixed.toString(16).padStart(2, "0");
-  }).join("");
-  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 }

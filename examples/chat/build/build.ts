@@ -18,6 +18,7 @@ const RESOLVED_BY_PAGE = [
   "react-dom/client",
   "syncline/client",
   "syncline/react",
+  "syncline/react/presence",
 ];
 
 /** The built files, by their path below `examples/chat/public`. */

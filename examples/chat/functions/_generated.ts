@@ -14,7 +14,7 @@ export interface Modules {
   channels: typeof import("./channels.ts");
   messages: typeof import("./messages.ts");
   people: typeof import("./people.ts");
-  typing: typeof import("./typing.ts");
+  presence: typeof import("./presence.ts");
 }
 
 /** References to functions: `api` for those of clients, `internal` for internal ones. */

@@ -25,7 +25,8 @@ export async function speaker(ctx: QueryCtx, guestName: string): Promise<Person>
   return { name };
 }
 
-async function signedIn(ctx: QueryCtx): Promise<Person | null> {
+/** Returns the signed-in person, or `null`. */
+export async function signedIn(ctx: QueryCtx): Promise<Person | null> {
   const userId = ctx.auth.userId();
   if (userId === null) return null;
   const member = await ctx.db.query("members").withIndex("by_user", (q) => q.eq("user", userId)).first();

@@ -15,21 +15,9 @@ const schema = defineSchema({
   members: defineTable({ user: id("_users"), name: z.string(), key: z.string() })
     .index("by_user", ["user"])
     .index("by_key", ["key"]),
-  /** Typing indicators: a row for each page whose user is typing. */
-  typing: defineTable({
-    channel: z.string(),
-    name: z.string(),
-    /** The page's own secret: it changes this row and no other. */
-    page: z.string(),
-    /** When the page said so last, in milliseconds since the epoch. */
-    at: z.number(),
-  })
-    .index("by_channel", ["channel"])
-    .index("by_page", ["page"])
-    .index("by_at", ["at"]),
 });
 
 export default schema;
 
 /** The builders whose `ctx.db` knows these tables. */
-export const { query, mutation, internalMutation } = createFunctions(schema);
+export const { query, mutation, internalMutation, internalQuery } = createFunctions(schema);

@@ -6,7 +6,7 @@ import { SynclineProvider } from "syncline/react";
 
 // app/chat.tsx
 import { useRef as useRef4, useState as useState9 } from "react";
-import { Unauthenticated as Unauthenticated2, useMutation as useMutation2, useQuery as useQuery3 } from "syncline/react";
+import { Unauthenticated as Unauthenticated2, useMutation, useQuery as useQuery2 } from "syncline/react";
 
 // app/api.ts
 import { createApi } from "syncline/client";
@@ -544,55 +544,36 @@ function Logo() {
 
 // app/typing.tsx
 import { useCallback as useCallback2, useEffect as useEffect3, useRef as useRef3, useState as useState7 } from "react";
-import { flushSync } from "react-dom";
-import { useMutation, useQuery as useQuery2, useSyncline as useSyncline3 } from "syncline/react";
+import { usePresence } from "syncline/react/presence";
 import { Fragment as Fragment2, jsx as jsx10, jsxs as jsxs8 } from "react/jsx-runtime";
-var RENEW_MS = 3e3;
 var PAUSE_MS = 5e3;
-var page = randomId();
 function useTyping(channel, guestName) {
-  const client2 = useSyncline3();
-  const set = useMutation(api.typing.set);
-  const [ownRow, setOwnRow] = useState7(null);
-  const saidAt = useRef3(0);
+  const [isTyping, setIsTyping] = useState7(false);
   const pause = useRef3(void 0);
-  const say = useCallback2((isTyping) => {
-    saidAt.current = isTyping ? performance.now() : 0;
-    if (!client2.connectionState().isConnected) return;
-    set({ channel, name: guestName.trim() || "Guest", page, isTyping }).then(
-      // The row is in the list by now: which one it is must be known before that is painted.
-      (row) => flushSync(() => setOwnRow(row)),
-      () => {
-      }
-    );
-  }, [client2, set, channel, guestName]);
+  const name = guestName.trim() || "Guest";
+  const { others, members } = usePresence(`channel ${channel}`, { name, isTyping });
   const stop = useCallback2(() => {
     clearTimeout(pause.current);
-    if (saidAt.current !== 0) say(false);
-  }, [say]);
+    setIsTyping(false);
+  }, []);
   const touch = useCallback2((text) => {
     if (text.trim() === "") return stop();
     clearTimeout(pause.current);
     pause.current = setTimeout(stop, PAUSE_MS);
-    if (saidAt.current === 0 || performance.now() - saidAt.current > RENEW_MS) say(true);
-  }, [say, stop]);
-  const latest = useRef3(stop);
-  useEffect3(() => {
-    latest.current = stop;
-  });
-  useEffect3(() => {
-    const leave = () => latest.current();
-    globalThis.addEventListener("pagehide", leave);
-    return () => {
-      globalThis.removeEventListener("pagehide", leave);
-      leave();
-    };
-  }, [channel]);
-  return { ownRow, touch, stop };
+    setIsTyping(true);
+  }, [stop]);
+  useEffect3(() => stop, [channel, stop]);
+  const nameOf = ({ info, state }) => info?.name ?? state.name;
+  return {
+    touch,
+    stop,
+    /** Names of the others who type. */
+    typing: [...new Set(others.filter(({ state }) => state.isTyping).map(nameOf))],
+    /** Names of everyone who has the channel open. */
+    present: [...new Set(members.map(nameOf))]
+  };
 }
-function TypingLine({ channel, ownRow }) {
-  const rows = useQuery2(api.typing.list, { channel });
-  const names = [...new Set(rows?.filter(({ _id }) => _id !== ownRow).map(({ name }) => name))];
+function TypingLine({ names }) {
   return /* @__PURE__ */ jsx10("p", { className: "typing", "aria-live": "polite", children: names.length > 0 && /* @__PURE__ */ jsxs8(Fragment2, { children: [
     /* @__PURE__ */ jsxs8("span", { className: "dots", "aria-hidden": "true", children: [
       /* @__PURE__ */ jsx10("i", {}),
@@ -606,14 +587,6 @@ function sentence(names) {
   if (names.length > 3) return "Several people are writing…";
   const last = names.at(-1);
   return names.length === 1 ? `${last} is writing…` : `${names.slice(0, -1).join(", ")} and ${last} are writing…`;
-}
-function randomId() {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  const hex = Array.from(bytes, (byte, i) => {
-    const fixed = i === 6 ? byte & 15 | 64 : i === 8 ? byte & 63 | 128 : byte;
-    return fixed.toString(16).padStart(2, "0");
-  }).join("");
-  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 }
 
 // app/use_channel.ts
@@ -669,9 +642,9 @@ function Chat() {
   const [channel, openChannel2] = useChannel();
   const [guestName, setGuestName] = useGuestName();
   const [problem, setProblem] = useState9("");
-  const person = useQuery3(api.people.me) ?? { name: guestName.trim() };
-  const channels = useQuery3(api.channels.list);
-  const createChannel = useMutation2(api.channels.create);
+  const person = useQuery2(api.people.me) ?? { name: guestName.trim() };
+  const channels = useQuery2(api.channels.list);
+  const createChannel = useMutation(api.channels.create);
   const signIn = useRef4(null);
   const typing = useTyping(channel, guestName);
   const { send, sent } = useSend({ channel, guestName, person });
@@ -712,10 +685,14 @@ function Chat() {
           /* @__PURE__ */ jsx11("span", { "aria-hidden": "true", children: "#" }),
           /* @__PURE__ */ jsx11("span", { children: channel })
         ] }),
+        typing.present.length > 1 && /* @__PURE__ */ jsxs9("p", { className: "present", title: typing.present.join(", "), children: [
+          typing.present.length,
+          " people here"
+        ] }),
         /* @__PURE__ */ jsx11(Connection, {})
       ] }),
       /* @__PURE__ */ jsx11(MessageList, { channel, me: person, sent }, channel),
-      /* @__PURE__ */ jsx11(TypingLine, { channel, ownRow: typing.ownRow }),
+      /* @__PURE__ */ jsx11(TypingLine, { names: typing.typing }),
       /* @__PURE__ */ jsx11(Composer, { channel, problem, onInput: typing.touch, onSend: post })
     ] }),
     /* @__PURE__ */ jsx11(Unauthenticated2, { children: /* @__PURE__ */ jsx11(SignIn, { dialog: signIn, guestName }) })

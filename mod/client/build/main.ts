@@ -16,6 +16,8 @@ const CORE_BYTES_MAX = 17 * KIB;
 const REACT_BYTES_MAX = 5 * KIB;
 const ACCOUNTS_BYTES_MAX = 1 * KIB;
 const REACT_ACCOUNTS_BYTES_MAX = 1 * KIB;
+const PRESENCE_BYTES_MAX = 1 * KIB;
+const REACT_PRESENCE_BYTES_MAX = 1 * KIB;
 
 const packageDir = new URL("../../../dist/client/", import.meta.url);
 
@@ -37,11 +39,16 @@ async function build(): Promise<boolean> {
   const react = await sizeOf(dir, ["client", "react"]) - core;
   const reactAccounts = await sizeOf(dir, ["client", "accounts", "react", "react/accounts"]) - core - react -
     accounts;
+  const presence = await sizeOf(dir, ["client", "presence"]) - core;
+  const reactPresence = await sizeOf(dir, ["client", "presence", "react", "react/presence"]) - core - react -
+    presence;
   const fits = [
     report("syncline/client", core, CORE_BYTES_MAX),
     report("syncline/react, additional", react, REACT_BYTES_MAX),
     report("syncline/accounts, additional", accounts, ACCOUNTS_BYTES_MAX),
     report("syncline/react/accounts, additional", reactAccounts, REACT_ACCOUNTS_BYTES_MAX),
+    report("syncline/presence, additional", presence, PRESENCE_BYTES_MAX),
+    report("syncline/react/presence, additional", reactPresence, REACT_PRESENCE_BYTES_MAX),
   ];
   return fits.every((fit) => fit);
 }

@@ -7,6 +7,8 @@ export const ENTRIES = {
   react: "../react/mod.ts",
   accounts: "../account_features/mod.ts",
   "react/accounts": "../react/accounts/mod.ts",
+  presence: "../presence/mod.ts",
+  "react/presence": "../react/presence/mod.ts",
   server: "../../functions/api/mod.ts",
 } as const;
 

@@ -109,12 +109,31 @@ export interface MutationCtx<Model extends DataModel> extends FunctionCtx {
   ): Promise<ResultOf<Name>>;
 }
 
+/** A client in a room. */
+export interface PresentMember {
+  /** Id of the client in its rooms. It keeps the id when it reconnects. */
+  readonly id: string;
+  /** Id of the signed-in user, or `null`. */
+  readonly userId: string | null;
+  /** Result of `presence:authorize` for the client. */
+  readonly info: unknown;
+  /** State that the client has set. The server does not check it. */
+  readonly state: unknown;
+}
+
+/** Reads which clients are in a room. Not available in queries and mutations: presence is not part of the database. */
+export interface PresenceReader {
+  /** Returns the members of a room, at most 2,000. */
+  list(room: string): Promise<readonly PresentMember[]>;
+}
+
 /** Can perform I/O. Accesses the database through queries and mutations, each in its own transaction. */
 export interface ActionCtx extends FunctionCtx {
   /** The app's environment variables. */
   readonly env: Readonly<Record<string, string>>;
   readonly scheduler: Scheduler;
   readonly storage: StorageActions;
+  readonly presence: PresenceReader;
   runMutation<Name extends FunctionName<"mutation">>(
     name: Known<Name>,
     ...args: CallArgs<Name, "mutation">

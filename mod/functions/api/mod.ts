@@ -4,7 +4,17 @@ export type { CallArgs, FunctionReference } from "../../protocol/function_refere
 export type { Register } from "../../protocol/client_function_names.ts";
 export type { ArgsOf, ResultOf } from "../../protocol/server_function_names.ts";
 export { functionReference } from "../../protocol/function_reference.ts";
-export type { ActionCtx, Auth, CallerIdentity, Log, MutationCtx, QueryCtx, TokenClaims } from "./context.ts";
+export type {
+  ActionCtx,
+  Auth,
+  CallerIdentity,
+  Log,
+  MutationCtx,
+  PresenceReader,
+  PresentMember,
+  QueryCtx,
+  TokenClaims,
+} from "./context.ts";
 export type {
   Aggregate,
   DatabaseReader,

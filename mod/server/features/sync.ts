@@ -6,6 +6,7 @@ import type { Feature, FeatureContext } from "../feature.ts";
 import { apiHeaders } from "../http/app_routes.ts";
 import { addressOfRequests } from "../http/requests.ts";
 import type { AccountsFeature } from "./accounts.ts";
+import type { PresenceFeature } from "./presence.ts";
 
 export interface SyncFeature extends Feature {
   readonly hub: Hub;
@@ -16,8 +17,9 @@ export interface SyncFeature extends Feature {
 
 export function startSync(
   { config, host, log }: FeatureContext,
-  { accounts: { authenticator }, runStats, socketsMax, workerFigures }: {
+  { accounts: { authenticator }, presence: { rooms }, runStats, socketsMax, workerFigures }: {
     readonly accounts: AccountsFeature;
+    readonly presence: Pick<PresenceFeature, "rooms">;
     readonly runStats: RunStats;
     readonly socketsMax: number;
     /** Load of each worker process; absent without workers. */
@@ -28,6 +30,7 @@ export function startSync(
   const hub: Hub = new Hub({
     host,
     authenticator,
+    rooms,
     dev,
     log,
     // Each process gets its share.

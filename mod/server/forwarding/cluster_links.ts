@@ -1,7 +1,7 @@
 /** Links of a cluster: followers forward calls and requests to the leader, which may change and become this server. */
 import { setTimeout as wait } from "node:timers/promises";
 import { linkLimits } from "../../cluster/limits.ts";
-import { CheckedCalls, Leader, LeaderCalls, LeaderLink } from "../../cluster/mod.ts";
+import { CheckedCalls, Leader, LeaderCalls, LeaderLink, LeaderRooms } from "../../cluster/mod.ts";
 import type { PostgresCluster } from "../../cluster/postgres/mod.ts";
 import type { ClusterConfig } from "../../config/config.ts";
 import { ServiceError } from "../../errors.ts";
@@ -10,6 +10,7 @@ import { errorResponse } from "../../kit/error_response.ts";
 import { requestPath } from "../../kit/http_request.ts";
 import { closeQuietly, LocalSocket } from "../../kit/local_socket.ts";
 import type { Log } from "../../kit/log.ts";
+import type { RoomLink } from "../../presence/mod.ts";
 import { ForwardedRequests } from "./forwarded_requests.ts";
 import { notLeaderResponse, withTsHeader } from "./internal_headers.ts";
 import type { LeaderParts } from "./leader_parts.ts";
@@ -85,6 +86,7 @@ export interface ClusterLinksOptions {
 /** The connection of a follower's backend to the leader. */
 export interface LeaderForwarding {
   readonly port: LeaderPort;
+  readonly rooms: RoomLink;
   /** Forwards a request if the leader must answer it. The response is delayed until its commits are shown here. */
   forward(request: Request, parts: ForwardContext): Promise<Response> | null;
 }
@@ -112,6 +114,7 @@ export class ClusterLinks implements AsyncDisposable {
   readonly #options: ClusterLinksOptions;
   readonly #opened: Opened;
   readonly #calls = new LeaderCalls({ ts: () => 0 });
+  readonly #rooms = new LeaderRooms();
   readonly #link: LeaderLink;
   readonly #toLeader: LeaderProxy;
   readonly #clientLimit = new ClientRequestLimit();
@@ -128,7 +131,8 @@ export class ClusterLinks implements AsyncDisposable {
     const { cluster, log } = options;
     this.#options = options;
     this.#opened = opened;
-    this.#link = new LeaderLink({ name: cluster.name, secret: cluster.linkSecret, calls: this.#calls, log });
+    const { name, linkSecret: secret } = cluster;
+    this.#link = new LeaderLink({ name, secret, calls: this.#calls, rooms: this.#rooms, log });
     // A pooled connection may lead to a former leader and end during a request.
     this.#toLeader = new LeaderProxy({ path: opened.socket.path, idleMax: 0, log });
     this.#loops = [this.#accept(), this.#link.forward(opened.socket.listener)];
@@ -162,6 +166,7 @@ export class ClusterLinks implements AsyncDisposable {
   get leader(): LeaderForwarding {
     return {
       port: this.#calls,
+      rooms: this.#rooms,
       forward: (request, { info, host, client }) => {
         const { method } = request;
         const path = requestPath(request);
@@ -180,12 +185,13 @@ export class ClusterLinks implements AsyncDisposable {
     const { cluster, log } = this.#options;
     if (this.#closed || cluster.role !== "leader" || parts === undefined) return;
     const requestsTo = () => Deno.connect({ transport: "unix", path: this.#opened.forwarded.socket });
-    const { host, admits, verify } = parts;
+    const { host, admits, verify, rooms } = parts;
     const leader = new Leader({
       host,
       secret: cluster.linkSecret,
       ...(admits && { admits }),
       ...(verify && { verify }),
+      ...(rooms && { rooms }),
       requestsTo,
       log,
     });

@@ -4,11 +4,13 @@ import type { LeaderOptions } from "../../cluster/mod.ts";
 import type { RunObserver } from "../../functions/host/mod.ts";
 import type { Metrics } from "../../ops/metrics/mod.ts";
 import type { RunStats } from "../../ops/stats/mod.ts";
+import type { RoomHub } from "../../presence/mod.ts";
 import type { FeatureContext } from "../feature.ts";
 import type { AccountsFeature } from "../features/accounts.ts";
 
 export interface LeaderParts
-  extends Pick<LeaderOptions, "host" | "admits" | "verify" | "observer" | "onCacheHit" | "onRequests"> {
+  extends
+    Pick<LeaderOptions, "host" | "admits" | "verify" | "rooms" | "observer" | "onCacheHit" | "onRequests"> {
   /** Calls the listener when credentials expire without a commit. */
   onEnded(listener: (ended: unknown) => void): void;
   /** Settings of the service's functions, by feature. */
@@ -18,8 +20,9 @@ export interface LeaderParts
 /** The same of this server. */
 export function leaderPartsOf(
   { host }: Pick<FeatureContext, "host">,
-  { accounts: { authenticator }, runStats, metrics, observer, settings }: {
+  { accounts: { authenticator }, presence: { hub }, runStats, metrics, observer, settings }: {
     readonly accounts: Pick<AccountsFeature, "authenticator">;
+    readonly presence: { readonly hub: RoomHub | null };
     readonly runStats: RunStats;
     readonly metrics: Metrics | null;
     readonly observer: RunObserver | null;
@@ -30,6 +33,7 @@ export function leaderPartsOf(
     host,
     admits: (identity) => authenticator.isLive(identity),
     verify: (token) => authenticator.verify(token),
+    ...(hub && { rooms: hub }),
     observer,
     onCacheHit: (path) => runStats.cacheHit(path),
     ...(metrics && {

@@ -15,12 +15,17 @@ const ENTRIES = {
   react: "client/react/mod.ts",
   accounts: "client/account_features/mod.ts",
   react_accounts: "client/react/accounts/mod.ts",
+  presence: "client/presence/mod.ts",
+  react_presence: "client/react/presence/mod.ts",
 } as const;
 
 interface CachedModule {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly etag: string;
 }
+
+/** Names of the entries. */
+export const clientEntries = Object.keys(ENTRIES) as (keyof typeof ENTRIES)[];
 
 export class ClientModules {
   readonly #root: URL;

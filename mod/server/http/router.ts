@@ -6,7 +6,7 @@ import { ServiceError } from "../../errors.ts";
 import type { Log } from "../../kit/log.ts";
 import { requestPath } from "../../kit/http_request.ts";
 import { type AppRoutes, exposeHeaders } from "./app_routes.ts";
-import type { ClientModules } from "./client_modules.ts";
+import { clientEntries, type ClientModules } from "./client_modules.ts";
 import { DocsPages } from "../docs/docs_pages.ts";
 import { dashboardFile, type Frontend, type StaticFiles } from "./static_files.ts";
 import { errorResponse, failureResponse } from "../../kit/error_response.ts";
@@ -84,10 +84,9 @@ export function createRouter(parts: RouterParts): Hono<{ Variables: SecureHeader
   app.all("/api/*", (c) => c.notFound());
 
   app.use("/_/*", secureHeaders(serviceHeaders));
-  app.get("/_/client.js", (c) => parts.clientModules.respondWithEntry(c.req.raw, "client"));
-  app.get("/_/react.js", (c) => parts.clientModules.respondWithEntry(c.req.raw, "react"));
-  app.get("/_/accounts.js", (c) => parts.clientModules.respondWithEntry(c.req.raw, "accounts"));
-  app.get("/_/react_accounts.js", (c) => parts.clientModules.respondWithEntry(c.req.raw, "react_accounts"));
+  for (const entry of clientEntries) {
+    app.get(`/_/${entry}.js`, (c) => parts.clientModules.respondWithEntry(c.req.raw, entry));
+  }
   app.get(
     "/_/modules/*",
     (c) => parts.clientModules.respond(c.req.raw, c.req.path.slice("/_/modules/".length)),

@@ -5,11 +5,12 @@ import {
   type EndedSession,
   type ExternalIssuers,
 } from "../../auth/mod.ts";
-import { LeaderCalls, LeaderConnection } from "../../cluster/mod.ts";
+import { LeaderCalls, LeaderConnection, LeaderRooms } from "../../cluster/mod.ts";
 import { ServiceError } from "../../errors.ts";
 import { IsolateHost, type ServedApp } from "../../functions/host/mod.ts";
 import { SystemCalls } from "../../functions/system_calls.ts";
 import type { Log } from "../../kit/log.ts";
+import { FollowedRooms } from "../../presence/mod.ts";
 import { httpCalls, Hub } from "../../sync/mod.ts";
 import { loadSecret } from "../data/secret.ts";
 import { requestPath } from "../../kit/http_request.ts";
@@ -75,10 +76,13 @@ export async function startWorkerBackend(
   );
   now = () => host.ts;
   const newest = opened.use(new NewestTsReader(config.dataDir));
-  const { authenticator, hub } = await wire(boot, { host, calls, newest, report, socketsMax, log });
-  link.listen(
-    leaderEvents({ host, authenticator, log, stop: (why, orderly) => onEnd({ why, orderly }) }),
-  );
+  const leaderRooms = new LeaderRooms();
+  const rooms = opened.use(new FollowedRooms(leaderRooms));
+  const { authenticator, hub } = await wire(boot, { host, calls, newest, report, rooms, socketsMax, log });
+  link.listen({
+    ...leaderEvents({ host, authenticator, log, stop: (why, orderly) => onEnd({ why, orderly }) }),
+    rooms: leaderRooms.use(link),
+  });
   const figures = setInterval(() => link.figures(hub.load), workerLimits.figuresMs);
   opened.defer(() => clearInterval(figures));
   // A deployed version has a frontend of its own. Without it, the version is still served.
@@ -141,11 +145,12 @@ function isAnsweredHere(request: Request, host: Pick<IsolateHost, "routes">): bo
 
 async function wire(
   { config: { dataDir, dev, memoryBytes } }: WorkerBoot,
-  { host, calls, newest, report, socketsMax, log }: {
+  { host, calls, newest, report, rooms, socketsMax, log }: {
     readonly host: IsolateHost;
     readonly calls: LeaderCalls;
     readonly newest: NewestTsReader;
     readonly report: RunReporter;
+    readonly rooms: FollowedRooms;
     readonly socketsMax: number;
     readonly log: Log;
   },
@@ -165,6 +170,7 @@ async function wire(
   const hub: Hub = new Hub({
     host,
     authenticator,
+    rooms,
     dev,
     log,
     newest: {

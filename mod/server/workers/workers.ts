@@ -61,7 +61,7 @@ export class Workers implements AsyncDisposable {
   /** Starts all processes besides this one. Resolves when each serves or has failed once. */
   static async start(options: WorkersOptions): Promise<Workers> {
     const { config: { dataDir, workers }, parts, respond, log } = options;
-    const { host, admits, verify, observer, onCacheHit, onRequests } = parts;
+    const { host, admits, verify, rooms, observer, onCacheHit, onRequests } = parts;
     const secret = randomBytes(32).toString("hex");
     const socket = await LocalSocket.open(await Deno.realPath(dataDir), LINK_SOCKET);
     const passed = await ForwardedRequests.open(dataDir, { respond });
@@ -74,6 +74,7 @@ export class Workers implements AsyncDisposable {
       secret,
       ...(admits && { admits }),
       ...(verify && { verify }),
+      ...(rooms && { rooms }),
       ...(observer && { observer }),
       ...(onCacheHit && { onCacheHit }),
       ...(onRequests && { onRequests }),

@@ -58,15 +58,25 @@ export interface Refusal {
 export interface ConnectedClient {
   /** `null` before Connect: mutations are then not deduplicated. */
   readonly sessionId: string | null;
+  readonly connectionCount: number;
   /** Whether mutations of this socket may be retries from an earlier one. */
   readonly mayResend: boolean;
   /** Whether it requested result diffs. */
   readonly diffs: boolean;
+  /** Whether it may join rooms. */
+  readonly presence: boolean;
   /** Whether it accepts error ids, according to its version. */
   readonly errorIds: boolean;
 }
 
-const notConnected: ConnectedClient = { sessionId: null, mayResend: false, diffs: false, errorIds: false };
+const notConnected: ConnectedClient = {
+  sessionId: null,
+  connectionCount: 0,
+  mayResend: false,
+  diffs: false,
+  presence: false,
+  errorIds: false,
+};
 
 /** Accepts messages whose versions continue the last accepted ones. Refuses others; the state is unusable afterwards. */
 export class RequestedState {
@@ -98,8 +108,10 @@ export class RequestedState {
     if (this.client !== notConnected) return { refused: "Connect: the socket is already connected" };
     this.client = {
       sessionId,
+      connectionCount,
       mayResend: connectionCount > 0,
       diffs: features?.includes("diffs") ?? false,
+      presence: features?.includes("presence") ?? false,
       errorIds: clientVersion.startsWith("syncline/"),
     };
     this.#guest = guestInSession(this.#guest, sessionId);

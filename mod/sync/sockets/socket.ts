@@ -34,6 +34,9 @@ export const closeCodes = {
   overloaded: 1013,
 } as const;
 
+/** Close codes of clients that do not come back at once: they closed the socket, or their page was closed. */
+export const leavingCodes: ReadonlySet<number | undefined> = new Set([1000, 1001, 1005]);
+
 /** The transport connection of a socket, as far as the platform exposes it. */
 export interface SocketConnection {
   /** Aborts it. Returns whether that was possible. */
@@ -50,7 +53,8 @@ export interface SocketHandle {
   receive(text: string): void;
   /** Reports an unsupported frame. */
   refuse(fault: string, closeCode: number): void;
-  closed(): void;
+  /** `code`: the close code that the client sent, 1006 if the connection was lost. */
+  closed(code?: number): void;
 }
 
 /** Connects an upgraded WebSocket, open or connecting, to the hub. */
@@ -72,7 +76,7 @@ export function acceptSocket(
   };
   // Every error is followed by a close event.
   socket.onerror = () => {};
-  socket.onclose = () => handle?.closed();
+  socket.onclose = ({ code }) => handle?.closed(code);
   if (socket.readyState === WebSocket.OPEN) open();
   else socket.onopen = open;
 }

@@ -4,26 +4,31 @@
  * message waits until there is room for its call or queries, or until an earlier token is verified, and later messages wait
  * behind it. Other exceeded limits close the socket.
  */
-import type { Caller } from "../../functions/host_port.ts";
+import type { Caller, FunctionCall } from "../../functions/host_port.ts";
 import { anonymous, type Identity } from "../../functions/identity.ts";
+import type { Outcome } from "../../functions/outcome.ts";
 import { socketLimits } from "../../limits.ts";
+import { AUTHORIZE_PATH, type PresenceContext, SocketPresence } from "../../presence/mod.ts";
+import { presenceLimits } from "../../presence/limits.ts";
 import type {
   Action,
   Authenticate,
   ClientMessage,
+  LeaveRoom,
   ModifyQuerySet,
   Mutation,
+  SetPresence,
 } from "../../protocol/client_messages.ts";
 import { type AuthErrorText, concerns, type SessionEnd, type Verification } from "../authenticator.ts";
 import type { SharedQueries } from "../queries/shared_queries.ts";
 import type { Subscriber } from "../queries/shared_query.ts";
 import type { AdvanceSchedule, AdvancingSocket } from "./advance_schedule.ts";
 import { SocketHeartbeat } from "./heartbeat.ts";
-import { FrameQueue, type InboundQuota } from "./inbound_frames.ts";
+import { FrameQueue, FrameRateLimiter, type InboundQuota } from "./inbound_frames.ts";
 import type { OutboundQuota, SocketOutput } from "./outbound_quota.ts";
 import { type Refusal, RequestedState, type Step } from "./requested_state.ts";
 import type { SessionIndex, SessionSocket } from "./session_index.ts";
-import { type Channel, closeCodes, type SocketHandle } from "./socket.ts";
+import { type Channel, closeCodes, leavingCodes, type SocketHandle } from "./socket.ts";
 import { type CallContext, SocketCalls } from "./socket_calls.ts";
 import type { SocketTimers, TimedSocket } from "./socket_timers.ts";
 import type { FrameMemo } from "./transition_frame.ts";
@@ -38,6 +43,10 @@ export interface SocketContext extends CallContext {
   readonly advances: AdvanceSchedule;
   readonly timers: SocketTimers;
   readonly sessions: SessionIndex;
+  /** `null` if sockets cannot join rooms. */
+  readonly presence: PresenceContext | null;
+  /** Runs a query once. Never rejects. */
+  readonly query: (call: FunctionCall) => Promise<Outcome>;
   readonly transitionSent: () => void;
   /** Called once when a socket ends. It is aborted if it is still open after `closeMs`. */
   readonly ended: (socket: SyncConnection, closeMs: number) => void;
@@ -65,6 +74,11 @@ export class SyncConnection implements AdvancingSocket, SessionSocket, SocketHan
   #serving = false;
   #closed = false;
   #framesAfterEnd = 0;
+  /** Its rooms; `null` before the first. */
+  #presence: SocketPresence | null = null;
+  #presenceRate: FrameRateLimiter | null = null;
+  /** Whether its client may come back as the same member of its rooms. */
+  #mayReturn = true;
 
   /** @param ts Newest commit at the time of connecting. */
   constructor(
@@ -157,9 +171,10 @@ export class SyncConnection implements AdvancingSocket, SessionSocket, SocketHan
     this.fatal(fault, closeCode);
   }
 
-  closed(): void {
+  closed(code?: number): void {
     if (this.#closed) return;
     this.#closed = true;
+    if (leavingCodes.has(code)) this.#mayReturn = false;
     this.#end();
     this.#context.closed(this);
   }
@@ -248,6 +263,7 @@ export class SyncConnection implements AdvancingSocket, SessionSocket, SocketHan
 
   authError(error: AuthErrorText): void {
     if (!this.isOpen) return;
+    this.#mayReturn = false;
     this.output.channel.send(JSON.stringify({ type: "AuthError", error }));
     this.close(closeCodes.protocol, "auth error");
   }
@@ -267,6 +283,7 @@ export class SyncConnection implements AdvancingSocket, SessionSocket, SocketHan
   #end(closeMs: number = socketLimits.closeMs): void {
     if (!this.isOpen) return;
     this.output.isOpen = false;
+    this.#presence?.end({ grace: this.#mayReturn });
     this.#calls.end();
     this.#frames.release(this.requested.argsChars);
     this.#frames.close();
@@ -316,6 +333,9 @@ export class SyncConnection implements AdvancingSocket, SessionSocket, SocketHan
         return this.#modifyQuerySet(message);
       case "Authenticate":
         return this.#authenticate(message);
+      case "SetPresence":
+      case "LeaveRoom":
+        return this.#changePresence(message);
       case "Pong":
         return this.#pong(this.#context.clock.now());
       default:
@@ -326,6 +346,47 @@ export class SyncConnection implements AdvancingSocket, SessionSocket, SocketHan
   #pong(now: number): void {
     if (this.#frames.takeIdle(now)) return;
     this.fatal("too many idle frames", closeCodes.protocol, closeHostileMs);
+  }
+
+  #changePresence(message: SetPresence | LeaveRoom): void {
+    const { presence: context, clock } = this.#context;
+    const { sessionId, connectionCount, presence: isAllowed } = this.requested.client;
+    if (context === null || sessionId === null || !isAllowed) {
+      const fault = `${message.type}: the Connect of this socket does not name the feature "presence"`;
+      return this.fatal(fault, closeCodes.protocol);
+    }
+    this.#presenceRate ??= new FrameRateLimiter(presenceLimits.updates, clock.now());
+    if (!this.#presenceRate.take(clock.now())) {
+      const fault = `more than ${presenceLimits.updates.perSecond} presence messages a second`;
+      return this.fatal(fault, closeCodes.protocol, closeHostileMs);
+    }
+    const presence = this.#presence ??= new SocketPresence(context, { sessionId, connectionCount }, {
+      identity: () => this.requested.identity,
+      authorize: (room) => this.#authorizeRoom(room),
+      send: (frame) => this.#sendRoomFrame(frame),
+      keep: (chars) => chars > 0 ? this.#frames.reserve(chars) : this.#frames.release(-chars),
+    });
+    if (message.type === "SetPresence") presence.set(message.room, message.state);
+    else presence.leave(message.room);
+  }
+
+  #authorizeRoom(room: string): Promise<Outcome> {
+    const { identity } = this.requested;
+    const caller = this.requested.callerOf(identity);
+    return this.#context.query({
+      udfPath: AUTHORIZE_PATH,
+      args: { room },
+      identity,
+      caller,
+      origin: "system",
+    });
+  }
+
+  #sendRoomFrame(frame: string): boolean {
+    if (!this.isOpen) return true;
+    if (this.output.isSlow || !this.output.canSend(frame.length)) return false;
+    this.#send(frame);
+    return true;
   }
 
   #modifyQuerySet(message: ModifyQuerySet): void {
@@ -370,6 +431,7 @@ export class SyncConnection implements AdvancingSocket, SessionSocket, SocketHan
     this.#heartbeat.expiresAt = expiresAt;
     timers.schedule(this);
     this.#take(step);
+    this.#presence?.identityChanged();
   }
 
   #take(step: Step | Refusal): void {

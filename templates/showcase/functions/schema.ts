@@ -11,8 +11,6 @@ const schema = defineSchema({
     photo: id("_storage").optional(),
   }).searchIndex("by_text", { searchField: "text" }),
   rounds: defineTable({ endsAt: z.number(), isOver: z.boolean() }),
-  presence: defineTable({ user: id("_users"), seenAt: z.number() })
-    .index("by_user", ["user"]).index("by_seen", ["seenAt"]).deleteWithUser("by_user"),
 });
 
 export default schema;

@@ -1,9 +1,8 @@
 /** The header of the board: the timer, present users, and sign-out. */
 import { type CSSProperties, useEffect, useState } from "react";
 import { useAuth, useConnectionState, useMutation, useQuery } from "syncline/react";
+import { usePresence } from "syncline/react/presence";
 import { api } from "../functions/_generated.ts";
-
-const RENEW_MS = 10_000;
 
 export function Header() {
   const { auth } = useAuth();
@@ -55,17 +54,12 @@ function Timer() {
 }
 
 function People() {
-  const people = useQuery(api.presence.list);
-  const renew = useMutation(api.presence.renew);
-  useEffect(() => {
-    const heartbeat = () => void renew().catch(() => {});
-    heartbeat();
-    const timer = setInterval(heartbeat, RENEW_MS);
-    return () => clearInterval(timer);
-  }, [renew]);
+  const { members } = usePresence<Record<string, never>, { name: string }>("board", {});
+  // A user may have several pages open.
+  const people = new Map(members.map(({ userId, info }) => [userId ?? "", info.name]));
   return (
     <ul className="people" aria-label="Present">
-      {people?.map(({ user, name }) => (
+      {[...people].map(([user, name]) => (
         <li key={user} title={name} style={{ "--hue": hueOf(user) } as CSSProperties}>
           <span aria-hidden="true">{name.slice(0, 2)}</span>
           <span className="hidden">{name}</span>

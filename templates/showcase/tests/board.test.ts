@@ -20,16 +20,13 @@ test("users vote once, and only authors remove their cards", async () => {
   }
 });
 
-test("the timer ends, and absent users disappear", async () => {
+test("the timer ends", async () => {
   const server = await createTestServer({ functionsDir });
   try {
     const ada = await server.asUser("Ada");
     await ada.mutation(api.rounds.start, { minutes: 5 });
-    await ada.mutation(api.presence.renew);
-    expect(await ada.query(api.presence.list)).toMatchObject([{ name: "Ada" }]);
     await server.advance(5 * 60_000);
     expect(await ada.query(api.rounds.current)).toMatchObject({ isOver: true });
-    expect(await ada.query(api.presence.list)).toEqual([]);
   } finally {
     await server.close();
   }

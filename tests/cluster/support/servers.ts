@@ -47,6 +47,10 @@ export const listSlowly = untypedQuery({ args: {}, handler: async (ctx) => {
 } });
 export const list = untypedQuery({ args: {}, handler: async (ctx) => (await ctx.db.query("notes").collect()).map((note) => note.text) });
 `,
+  "presence.ts": `
+import { untypedInternalQuery } from "syncline/server";
+export const authorize = untypedInternalQuery({ handler: () => null });
+`,
   "http.ts": `
 import { httpAction, httpRouter } from "syncline/server";
 const http = httpRouter();

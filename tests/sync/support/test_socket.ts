@@ -11,6 +11,10 @@ import {
   fatalErrorSchema,
   mutationResponseSchema,
   pingSchema,
+  roomChangedSchema,
+  roomJoinedSchema,
+  roomRefusedSchema,
+  roomStateSchema,
   type ServerMessage,
   transitionSchema,
 } from "../../../mod/protocol/server_messages.ts";
@@ -26,6 +30,10 @@ const schemas = {
   ActionResponse: actionResponseSchema,
   FatalError: fatalErrorSchema,
   AuthError: authErrorSchema,
+  RoomJoined: roomJoinedSchema,
+  RoomState: roomStateSchema,
+  RoomChanged: roomChangedSchema,
+  RoomRefused: roomRefusedSchema,
   Ping: pingSchema,
 } as const;
 
@@ -84,9 +92,9 @@ export class TestSocket implements Channel {
   }
 
   /** The client's side goes away. */
-  drop(): void {
-    this.closedWith ??= 1006;
-    this.#handle?.closed();
+  drop(code = 1006): void {
+    this.closedWith ??= code;
+    this.#handle?.closed(code);
   }
 
   /** The buffer empties. */

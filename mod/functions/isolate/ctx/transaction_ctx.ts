@@ -94,6 +94,7 @@ explainMissing(QueryContext.prototype, {
   rateLimit: "ctx.rateLimit is not available in queries: make the function a mutation",
   runAction: `ctx.runAction ${inActions}`,
   env: `ctx.env ${inActions}`,
+  presence: `ctx.presence ${inActions}`,
 });
 
 /** Calls a function from another one. Rejected calls throw an ordinary error in the caller. */

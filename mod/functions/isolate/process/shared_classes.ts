@@ -13,6 +13,7 @@ import { ImportApi } from "../ctx/import_api.ts";
 import { IndexRangeBuilder, SearchFilterBuilder } from "../ctx/index_range.ts";
 import { LineageApi } from "../ctx/lineage_api.ts";
 import { LogApi } from "../ctx/log_api.ts";
+import { PresenceApi } from "../ctx/presence_api.ts";
 import { SchedulerApi } from "../ctx/scheduler_api.ts";
 import { StorageActionsApi, StorageReaderApi, StorageWriterApi } from "../ctx/storage_api.ts";
 import { TableQueryApi } from "../ctx/table_query.ts";
@@ -28,7 +29,7 @@ const { ownKeys } = Reflect;
 const classes: readonly object[] = [
   ...[QueryContext, MutationContext, SystemMutationContext, ActionContext],
   ...[AggregateApi, AuthApi, DatabaseApi, ImportApi, LineageApi, LogApi, SchedulerApi, TableQueryApi],
-  ...[StorageReaderApi, StorageWriterApi, StorageActionsApi],
+  ...[StorageReaderApi, StorageWriterApi, StorageActionsApi, PresenceApi],
   ...[FilterExpression, IndexRangeBuilder, SearchFilterBuilder, VectorFilter],
   ...[CronJobs, DefinedSchema, HttpAction, HttpRouter, TableBuilder],
   ...[CalledFunctionError, NotJsonError, RefusedCallError, UserError],

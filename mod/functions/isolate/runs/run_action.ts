@@ -17,6 +17,7 @@ import { jsonText } from "./json_text.ts";
 import { LogApi } from "../ctx/log_api.ts";
 import { checkTaken, type ContextUser, failedAt } from "./unhandled_failures.ts";
 import { explainMissing } from "../ctx/missing_in_ctx.ts";
+import { PresenceApi } from "../ctx/presence_api.ts";
 import { SchedulerApi } from "../ctx/scheduler_api.ts";
 import { StorageActionsApi } from "../ctx/storage_api.ts";
 
@@ -46,6 +47,7 @@ export class ActionContext {
   readonly env: Readonly<Record<string, string>>;
   readonly scheduler: SchedulerApi;
   readonly storage: StorageActionsApi;
+  readonly presence: PresenceApi;
   readonly runQuery: (name: FunctionName, args?: Args) => Promise<unknown>;
   readonly runMutation: (name: FunctionName, args?: Args) => Promise<unknown>;
   readonly runAction: (name: FunctionName, args?: Args) => Promise<unknown>;
@@ -67,6 +69,7 @@ export class ActionContext {
     this.auth = new AuthApi(call, { query: this.runQuery, asker });
     this.runMutation = run("mutation");
     this.runAction = run("action");
+    this.presence = new PresenceApi(this.runAction);
     this.storage = new StorageActionsApi({
       query: this.runQuery,
       mutate: this.runMutation,
