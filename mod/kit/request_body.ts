@@ -12,7 +12,9 @@ const utf8 = new TextDecoder();
 
 /** Reads UTF-8 of at most `bytesMax`, without a byte order mark. Throws `body_too_large` and `bad_request`. */
 export async function requestText(request: Request, bytesMax: number): Promise<string> {
-  const announced = request.headers.has("transfer-encoding") ? null : request.headers.get("content-length");
+  const { headers } = request;
+  // `has` would make a list of all headers; `get` looks up one.
+  const announced = headers.get("transfer-encoding") === null ? headers.get("content-length") : null;
   if (Number(announced) > bytesMax) throw new ServiceError("body_too_large");
   const readWhole = announced !== null && Number(announced) <= httpLimits.bodyReadWholeBytesMax;
   bodiesBeingRead.add(request);

@@ -17,7 +17,10 @@ export function addressOfRequests(
   trustedProxies: readonly string[],
 ): (request: Request, info?: Partial<Deno.ServeHandlerInfo>) => string {
   const proxies = new ClientAddresses(trustedProxies);
-  return (request, info) => proxies.clientOf(peerAddress(info), request.headers.get("x-forwarded-for"));
+  const forwardedFor = trustedProxies.length === 0
+    ? () => null
+    : (request: Request) => request.headers.get("x-forwarded-for");
+  return (request, info) => proxies.clientOf(peerAddress(info), forwardedFor(request));
 }
 
 /** Address of the peer. Requests made by tests have none. */
