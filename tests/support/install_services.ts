@@ -2,10 +2,10 @@
 import { join } from "node:path";
 import { chromium, isFile, postgres, type Service, swift } from "./services.ts";
 
-/** Debian packages of a service. */
-const PACKAGES: readonly (readonly [Service, readonly string[]])[] = [
+/** Debian packages of a service. The later lists are for systems that lack the packages of the first. */
+const PACKAGES: readonly (readonly [Service, ...(readonly string[])[]])[] = [
   [postgres, ["postgresql"]],
-  [chromium, ["chromium"]],
+  [chromium, ["chromium-headless-shell"], ["chromium"]],
   [swift, ["swift-proxy", "swift-account", "swift-container", "swift-object", "memcached"]],
 ];
 
@@ -33,10 +33,15 @@ async function installPackages(
   report: (line: string) => void,
 ): Promise<void> {
   await apt("update");
-  for (const [{ name }, packages] of missing) {
+  for (const [{ name }, ...choices] of missing) {
     report(`Installing ${name}`);
-    const { success, output } = await apt("install", "--yes", "--no-install-recommends", ...packages);
-    if (!success) report(`Cannot install ${name}: apt-get failed\n${output}`);
+    let failure: string | null = null;
+    for (const packages of choices) {
+      const { success, output } = await apt("install", "--yes", "--no-install-recommends", ...packages);
+      failure = success ? null : output;
+      if (success) break;
+    }
+    if (failure !== null) report(`Cannot install ${name}: apt-get failed\n${failure}`);
   }
 }
 
