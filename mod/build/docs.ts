@@ -136,7 +136,7 @@ const OPTION_GROUPS: readonly (readonly [title: string, names: readonly OptionNa
   ]],
   ["Development", ["dev", "devFrontend", "skipTypeCheck"]],
   ["Functions", ["queryTimeout", "mutationTimeout", "actionNet", "envFile"]],
-  ["Addresses and proxies", ["publicUrl", "trustedProxy", "allowHost", "allowOrigin"]],
+  ["Addresses and proxies", ["publicUrl", "trustedProxy", "allowHost", "allowOrigin", "publicOpenapi"]],
   ["Accounts and mail", [
     "authRedirectUrl",
     "requireVerification",

@@ -9,6 +9,7 @@ import { doctorCommand } from "./doctor_command.ts";
 import { exportCommand } from "./export_command.ts";
 import { importCommand } from "./import_command.ts";
 import { logsCommand } from "./logs_command.ts";
+import { openApiCommand } from "./integrations/openapi_command.ts";
 import { replicaVerifyCommand } from "./replica_command.ts";
 import { restoreCommand } from "./restore_command.ts";
 import { runCommand } from "./run_command.ts";
@@ -29,6 +30,7 @@ export const commands: readonly CommandSpec[] = [
   ...adminCommands,
   ...userCommands,
   runCommand,
+  openApiCommand,
   ...deployCommands,
   ...deployKeyCommands,
   ...envCommands,

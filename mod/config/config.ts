@@ -45,6 +45,8 @@ export interface ServeConfig {
   readonly publicUrl: string | null;
   /** Host names the server answers to in addition to localhost, IP addresses and that of `publicUrl`. */
   readonly allowedHosts: readonly string[];
+  /** Whether everyone may read the OpenAPI document. */
+  readonly publicOpenApi: boolean;
   /** Page origins that may use the API in addition to the server's own; `null` for any. */
   readonly allowedOrigins: readonly string[] | null;
   /** Addresses and CIDR ranges. */

@@ -51,6 +51,7 @@ export type CommandName =
   | "admin remove-factors"
   | "admin revoke-sessions"
   | "run"
+  | "openapi"
   | "users list"
   | "users create"
   | "users verify"
@@ -83,6 +84,7 @@ const dataFolderCommands = [
   "admin remove-factors",
   "admin revoke-sessions",
   "run",
+  "openapi",
   "users list",
   "users create",
   "users verify",
@@ -604,7 +606,7 @@ export const options = {
     default: null,
     defaultText: "none: file URLs are relative",
     description: "URL of this server for browsers; the base of links and file URLs",
-    commands: ["serve", "service"],
+    commands: ["serve", "service", "openapi"],
   }),
   trustedProxy: option({
     flag: "--trusted-proxy",
@@ -639,6 +641,16 @@ export const options = {
     description: "Page origins that may use the API in addition to the server's own, or none; repeatable",
     commands: ["serve"],
     repeatable: true,
+  }),
+  publicOpenapi: option({
+    flag: "--public-openapi",
+    placeholder: null,
+    env: "SYNCLINE_PUBLIC_OPENAPI",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off; on with --dev",
+    description: "Let everyone read GET /api/openapi.json; without it, only administrators can",
+    commands: ["serve"],
   }),
   authRedirectUrl: option({
     flag: "--auth-redirect-url",

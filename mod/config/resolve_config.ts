@@ -56,6 +56,7 @@ export async function resolveConfig(
     actionEnv: envFile?.values ?? {},
     warnings: [...envFile?.warnings ?? [], ...workerWarnings(options)],
     publicUrl: options.publicUrl,
+    publicOpenApi: options.publicOpenapi || options.dev,
     allowedHosts: options.allowHost,
     allowedOrigins: options.allowOrigin,
     trustedProxies: options.trustedProxy,

@@ -23,6 +23,7 @@ import { openLog, startLog } from "./features/log.ts";
 import { startMaintenance } from "./features/maintenance.ts";
 import { openMetrics, startMetrics } from "./features/metrics.ts";
 import { startPresence } from "./features/presence.ts";
+import { startOpenApi } from "./features/openapi.ts";
 import { startReplication } from "./features/replication.ts";
 import { startScheduling } from "./features/scheduling.ts";
 import { openStats, startStats } from "./features/stats.ts";
@@ -41,6 +42,7 @@ const STARTS = {
   replication: startReplication,
   following: startFollowing,
   admin: startAdmin,
+  openApi: startOpenApi,
   backups: startBackups,
   logs: startLog,
   presence: startPresence,

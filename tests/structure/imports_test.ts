@@ -18,7 +18,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ["mod/functions/versions"],
   ["mod/functions/host"],
   ["mod/presence"],
-  ["mod/sync", "mod/auth", "mod/storage", "mod/scheduler", "mod/ops", "mod/cluster"],
+  ["mod/sync", "mod/auth", "mod/storage", "mod/scheduler", "mod/ops", "mod/cluster", "mod/openapi"],
   ["mod/cluster/postgres"],
   ["mod/config"],
   ["mod/server/limits.ts", "mod/server/feature.ts", "mod/server/isolate_address.ts"],

@@ -13,6 +13,7 @@ import { importCommand } from "../../mod/cli/import_command.ts";
 import { exitOnBug, runProgram } from "../../mod/cli/program.ts";
 import { replicaVerifyCommand } from "../../mod/cli/replica_command.ts";
 import { restoreCommand } from "../../mod/cli/restore_command.ts";
+import { openApiCommand } from "../../mod/cli/integrations/openapi_command.ts";
 import { runCommand } from "../../mod/cli/run_command.ts";
 import { userCommands } from "../../mod/cli/user_commands.ts";
 import { encodeJsonLine, readJsonLines } from "../../mod/kit/processes/helper_process.ts";
@@ -26,6 +27,7 @@ const commands = [
   restoreCommand,
   replicaVerifyCommand,
   importCommand,
+  openApiCommand,
   exportCommand,
   ...userCommands,
   runCommand,

@@ -89,6 +89,7 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
     timeouts: { queryMs: 30_000, mutationMs: 5_000 },
     actionEnv: {},
     publicUrl: null,
+    publicOpenApi: false,
     allowedHosts: [],
     allowedOrigins: null,
     trustedProxies: [],
