@@ -29,7 +29,7 @@ export interface HttpCallsOptions {
   readonly authenticator: Authenticator;
   /** Sends full error texts and log lines. */
   readonly dev: boolean;
-  /** Response headers other than the content type. */
+  /** Headers for browsers, other than the content type. Answers to requests without an `Origin` header, which every POST of a page has, omit them. */
   readonly headers: Readonly<Record<string, string>>;
   /** Returns the client address of a request, behind trusted proxies. */
   readonly addressOf?: (request: Request, info?: Deno.ServeHandlerInfo) => string;
@@ -62,6 +62,9 @@ function replayKey(text: string): ReplayKey | null {
   return parsed.success && Number.isSafeInteger(requestId) ? { sessionId: parsed.data, requestId } : null;
 }
 
+/** The runtime has a shorter way for a string with this header alone. */
+const jsonOnly = { "Content-Type": "application/json" } as const;
+
 const BEARER = /^Bearer +([^\s]+) *$/i;
 
 /** Creates the handlers of the three endpoints. */
@@ -87,7 +90,11 @@ export function httpCalls(
     if (refusal?.code === "unavailable" && named) throw new ServiceError("outcome_unknown");
     if (refusal !== null) throw refusal;
     const [status, body] = answerText(outcome, { dev, rest });
-    const response = new Response(body, { status, headers: named ? namedHeaders : jsonHeaders });
+    const isOfPage = request.headers.get("origin") !== null;
+    const response = new Response(body, {
+      status,
+      headers: named ? namedHeaders : isOfPage ? jsonHeaders : jsonOnly,
+    });
     const errorId = outcome.ok ? null : errorIdOf(outcome.error);
     if (errorId !== null) response.headers.set(errorIdHeader, errorId);
     return response;

@@ -15,7 +15,7 @@ Deno.test("OR2 pages of other origins than the allowed ones are refused, sockets
   const cases: readonly (readonly [string | null, number, string | null])[] = [
     ["https://app.example.com", 404, "https://app.example.com"],
     [new URL(server.url).origin, 404, new URL(server.url).origin],
-    [null, 404, "*"],
+    [null, 404, null],
     ["https://evil.example.com", 403, null],
     ["https://app.example.com.evil.com", 403, null],
     ["http://app.example.com", 403, null],

@@ -230,7 +230,9 @@ async function ask({ app, calls }: Setup, path: string, init: RequestInit): Prom
   return await (calls.handleDirectly(request) ?? app.request(request));
 }
 
-/** Every answer of a call has them. */
+const origin = "https://app.example.com";
+
+/** Every answer to a call of a page has them. */
 const headers = { "X-Common": "yes" };
 
 function errorAnswer(error: unknown): Response {
@@ -247,7 +249,10 @@ for (
   Deno.test(name, async () => {
     const request = new Request(`http://localhost${path}`, {
       method,
-      headers: { "Content-Type": "application/json", ...(authorization !== undefined && { authorization }) },
+      headers: {
+        ...{ "Content-Type": "application/json", origin },
+        ...(authorization !== undefined && { authorization }),
+      },
       ...(method === "POST" && { body: raw ?? JSON.stringify(body) }),
     });
     const { app, calls } = appOf(dev);
@@ -272,6 +277,19 @@ Deno.test("HC1 an unexpected error is logged, and answered without its text", as
   assert.equal(response.headers.get("x-common"), "yes");
   assert.doesNotMatch(await response.text(), /fire/);
   assert.deepEqual(logged, ["error A request failed"]);
+});
+
+Deno.test("HC1 answers to programs have no headers for browsers", async () => {
+  const { calls } = appOf(false);
+  const body = JSON.stringify({ path: "double", args: { n: 4 } });
+  const headersOf = async (headers: HeadersInit) => {
+    const request = new Request("http://localhost/api/action", { method: "POST", body, headers });
+    const response = await calls.handleDirectly(request) ?? assert.fail();
+    await response.body?.cancel();
+    return [...response.headers];
+  };
+  assert.deepEqual(await headersOf({}), [["content-type", "application/json"]]);
+  assert.deepEqual(await headersOf({ origin }), [["content-type", "application/json"], ["x-common", "yes"]]);
 });
 
 Deno.test("HC1 only calls are answered without a router", () => {

@@ -60,7 +60,7 @@ Deno.test("routes of an app, end to end", async (t) => {
   const { url } = served;
 
   await t.step(
-    "calls, their errors and other responses of the server have the same common headers",
+    "calls of a page, their errors and other responses of the server have the same common headers",
     async () => {
       const common = (response: Response) =>
         [
@@ -71,9 +71,10 @@ Deno.test("routes of an app, end to end", async (t) => {
         ]
           .map((name) => response.headers.get(name));
       const body = JSON.stringify({ path: "notes:texts", args: {} });
+      const page = { Origin: "https://app.example.com" };
       // The router decodes the first of these paths and answers; the other one is answered before it.
       const [routed, atOnce] = await Promise.all(["%71uery", "query"].map(async (name) => {
-        const response = await fetch(`${url}/api/${name}`, { method: "POST", body });
+        const response = await fetch(`${url}/api/${name}`, { method: "POST", body, headers: page });
         await response.body?.cancel();
         return new Map([...response.headers].filter(([header]) => header !== "date"));
       }));
@@ -83,9 +84,9 @@ Deno.test("routes of an app, end to end", async (t) => {
       assert(common(health).every((value) => value !== null));
       for (
         const [status, path, init] of [
-          [200, "/api/query?unknown=1", { method: "POST", body }],
-          [404, "/api/query", { method: "POST", body: body.replace("texts", "nope") }],
-          [400, "/api/mutation", { method: "POST", body: "{" }],
+          [200, "/api/query?unknown=1", { method: "POST", body, headers: page }],
+          [404, "/api/query", { method: "POST", body: body.replace("texts", "nope"), headers: page }],
+          [400, "/api/mutation", { method: "POST", body: "{", headers: page }],
           [401, "/api/action", { method: "POST", body, headers: { authorization: "Bearer nobody" } }],
           [413, "/api/query", { method: "POST", body: "x".repeat(httpLimits.callBodyBytesMax + 1) }],
           [405, "/api/query", { method: "GET" }],
