@@ -32,11 +32,6 @@ import {
 import { planRefresh } from "./refresh_plan.ts";
 import { CallerRoundRobin } from "./caller_round_robin.ts";
 
-/** Blocked callers that are skipped when choosing the identity of a run. */
-const BLOCKED_CALLERS_MAX = 64;
-/** Subscribers and waiting calls checked for that. Many may belong to the same blocked caller. */
-const CANDIDATES_MAX = 16_384;
-
 export interface SharedQueriesOptions {
   readonly host: FunctionHost;
   readonly dev: boolean;
@@ -70,6 +65,8 @@ export class SharedQueries {
   readonly #index = new Invalidation<SharedQuery>();
   readonly #recentCommits: CommitMemory;
   readonly #dirty = new Set<SharedQuery>();
+  /** Queries that became dirty since `startBatches` looked at them. */
+  #newlyDirty = new Set<SharedQuery>();
   readonly #batches = new Set<RefreshBatch>();
   /** Queries with more than one version. Pruned when a batch ends. */
   readonly #multiVersion = new Set<SharedQuery>();
@@ -251,17 +248,24 @@ export class SharedQueries {
   /** Starts refresh batches: at most one quick one in each call, and slow ones while readers accept them. */
   startBatches(): void {
     const { host: { readers } } = this.#options;
-    if (this.#awaitingSnapshot || this.#dirty.size === 0) return;
-    const { queries, together } = this.#plan();
-    if (readers.hasSlowQueries !== true) {
-      if (readers.free) this.#startBatch(queries, {});
+    if (this.#awaitingSnapshot) return;
+    const newlyDirty = this.#newlyDirty;
+    this.#newlyDirty = new Set();
+    if (this.#dirty.size === 0) return;
+    const hasSlow = readers.hasSlowQueries === true;
+    if (!readers.free) {
+      // Only slow queries can have another reader started. A plan for all, after each answer, would take longer than the answers.
+      const isSlow = (query: SharedQuery) => this.#dirty.has(query) && this.#isSlow(query);
+      if (hasSlow && newlyDirty.values().some(isSlow)) this.#startSlowBatches();
       return;
     }
+    const { queries, together } = this.#plan();
+    if (!hasSlow) return this.#startBatch(queries, {});
     const slow = new Set(queries.filter((query) => this.#isSlow(query)));
     // Queries that must run together count as slow if one of them is.
     const heavy = [...together].some((query) => slow.has(query)) ? together : new Set<SharedQuery>();
     const quick = queries.filter((query) => !slow.has(query) && !heavy.has(query));
-    if (quick.length > 0 && readers.free) this.#startBatch(quick, {});
+    if (quick.length > 0) this.#startBatch(quick, {});
     if (slow.size > 0) this.#startSlowBatches();
   }
 
@@ -343,21 +347,9 @@ export class SharedQueries {
     return run;
   }
 
-  /** Returns a current caller that is not blocked from the function, if one is found early enough. */
   #runIdentity(query: SharedQuery): Pick<Run, "identity" | "caller"> {
-    let first: Pick<Run, "identity" | "caller"> | null = null;
-    const refused = new Set<string>();
-    let left = CANDIDATES_MAX;
-    for (const candidate of query.callers()) {
-      first ??= candidate;
-      if (left-- === 0 || refused.size === BLOCKED_CALLERS_MAX) break;
-      const { caller } = candidate;
-      if (caller === undefined) return candidate;
-      if (refused.has(caller.blame)) continue;
-      if (!this.#options.host.isBlocked?.(query.spec.udfPath, caller)) return candidate;
-      refused.add(caller.blame);
-    }
-    return first ?? { identity: query.identity };
+    const { host } = this.#options;
+    return query.runIdentity((caller) => host.isBlocked?.(query.spec.udfPath, caller) === true);
   }
 
   #answered(query: SharedQuery, { run, answer }: { readonly run: Run; readonly answer: QueryAnswer }): void {
@@ -477,6 +469,7 @@ export class SharedQueries {
     } else if (!query.current || query.waiters.length > 0) {
       if (this.#dirty.has(query)) return;
       this.#dirty.add(query);
+      this.#newlyDirty.add(query);
       this.#options.onWork();
     } else {
       this.#dirty.delete(query);

@@ -78,6 +78,11 @@ function sessionKey(identity: Identity): string {
   return identity.claims === undefined ? principal : `${principal}\n\n${canonicalJson(identity.claims)}`;
 }
 
+/** Blocked callers that are skipped when choosing the identity of a run. */
+const BLOCKED_CALLERS_MAX = 64;
+/** Subscribers and waiting calls checked for that. Many may belong to the same blocked caller. */
+const CANDIDATES_MAX = 16_384;
+
 /** An outcome and the commits at which it is valid, both ends included. */
 export interface Version {
   readonly from: number;
@@ -196,6 +201,23 @@ export class SharedQuery {
   *callers(): Generator<Pick<Run, "identity" | "caller">> {
     for (const { identity, view: { caller } } of this.subscribers) yield { identity, caller };
     for (const { identity, caller } of this.waiters) yield { identity, ...(caller && { caller }) };
+  }
+
+  /** Returns a caller that is not blocked from the function, if one is found early enough. */
+  runIdentity(isBlocked: (caller: Caller) => boolean): Pick<Run, "identity" | "caller"> {
+    let first: Pick<Run, "identity" | "caller"> | null = null;
+    const refused = new Set<string>();
+    let left = CANDIDATES_MAX;
+    for (const candidate of this.callers()) {
+      first ??= candidate;
+      if (left-- === 0 || refused.size === BLOCKED_CALLERS_MAX) break;
+      const { caller } = candidate;
+      if (caller === undefined) return candidate;
+      if (refused.has(caller.blame)) continue;
+      if (!isBlocked(caller)) return candidate;
+      refused.add(caller.blame);
+    }
+    return first ?? { identity: this.identity };
   }
 
   /** Requests an advance of every subscribed socket. */
