@@ -27,7 +27,7 @@ export interface Setup extends AsyncDisposable {
 }
 
 export async function setUp(
-  { linkByEmail = false, fields = {}, signups = true, app, requestMs = 200 }: {
+  { linkByEmail = false, fields = {}, signups = true, app, requestMs = 2_000 }: {
     linkByEmail?: boolean;
     fields?: Record<string, unknown>;
     signups?: boolean;

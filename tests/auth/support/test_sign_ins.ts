@@ -116,7 +116,7 @@ export async function startTestSignIns(options: TestAccountsOptions = {}): Promi
           readFile: (path) =>
             path === "AuthKey.p8" ? Promise.resolve(key.pem) : Promise.reject(new Error(path)),
         },
-        parts: presetParts({ now: clock, fetch: outside.fetch, requestMs: 200 }),
+        parts: presetParts({ now: clock, fetch: outside.fetch, requestMs: 2_000 }),
       });
     },
   });
