@@ -18,6 +18,10 @@ export interface AccountPolicy {
   readonly magicLink: boolean;
   /** Whether users may set up authenticator apps. */
   readonly totp: boolean;
+  /** Whether users may register passkeys. */
+  readonly passkeys: boolean;
+  /** Patterns of functions that API keys of users may call; empty if users create none. */
+  readonly userKeys: readonly string[];
   /** Whether an address must be verified before the first sign-in. */
   readonly requireVerification: boolean;
 }

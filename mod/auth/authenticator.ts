@@ -3,6 +3,7 @@ import type { CommitEntry, DocumentChange } from "../engine/types.ts";
 import type { Identity } from "../functions/identity.ts";
 import { RowCache } from "../kit/row_cache.ts";
 import { authLimits } from "./limits.ts";
+import { type ApiKeyVerifier, isApiKey } from "./api_keys/api_keys.ts";
 import type { AccessTokenError, AccessTokens } from "./tokens/access_token.ts";
 import type { ExternalRefusal, ExternalTokens } from "./issuers/mod.ts";
 import type { OpenedSession } from "./isolate_functions/session_rows.ts";
@@ -12,7 +13,12 @@ import { system, type SystemCalls } from "./system_calls.ts";
 export type TokenRefusal = AccessTokenError | "session has ended" | ExternalRefusal;
 
 export type TokenVerification =
-  | { readonly ok: true; readonly identity: Identity; readonly expiresAt: number }
+  | {
+    readonly ok: true;
+    readonly identity: Identity;
+    /** Milliseconds since the epoch; `null` for an API key that does not expire. */
+    readonly expiresAt: number | null;
+  }
   | { readonly ok: false; readonly error: TokenRefusal };
 
 /** A session that ended, or a principal whose credentials have ended: all, or only those without a session. */
@@ -23,6 +29,7 @@ export type EndedSession =
 export interface AccountAuthenticatorOptions {
   readonly accessTokens: AccessTokens;
   readonly external: ExternalIssuers;
+  readonly apiKeys: Pick<ApiKeyVerifier, "verify" | "isLive" | "applyCommits" | "recheck">;
   readonly calls: SystemCalls;
   /** Resolves when commits made elsewhere are applied here, or after a timeout; absent if there are none elsewhere. */
   readonly caughtUp?: (() => Promise<void>) | undefined;
@@ -40,14 +47,16 @@ const RECHECKED_AT_ONCE = 256;
 export class AccountAuthenticator {
   readonly #accessTokens: AccessTokens;
   readonly #external: ExternalIssuers;
+  readonly #apiKeys: AccountAuthenticatorOptions["apiKeys"];
   readonly #caughtUp: (() => Promise<void>) | undefined;
   readonly #now: () => number;
   readonly #listeners: ((ended: EndedSession) => void)[] = [];
   readonly #sessions: RowCache<OpenedSession>;
 
-  constructor({ accessTokens, external, calls, caughtUp, now }: AccountAuthenticatorOptions) {
+  constructor({ accessTokens, external, apiKeys, calls, caughtUp, now }: AccountAuthenticatorOptions) {
     this.#accessTokens = accessTokens;
     this.#external = external;
+    this.#apiKeys = apiKeys;
     this.#caughtUp = caughtUp;
     this.#now = now;
     this.#sessions = new RowCache({
@@ -57,8 +66,9 @@ export class AccountAuthenticator {
     });
   }
 
-  /** Checks signature, claims, expiry and session. Tokens other than `HS256` must come from a configured issuer. */
+  /** Checks signature, claims, expiry and session. Tokens other than `HS256` must come from a configured issuer. Accepts API keys. */
   async verify(token: string): Promise<TokenVerification> {
+    if (isApiKey(token)) return await this.#apiKeys.verify(token);
     const checked = await this.#accessTokens.verify(token, this.#now());
     if (checked === null) return await this.#external.verify(token);
     if (!checked.ok) return checked;
@@ -87,8 +97,9 @@ export class AccountAuthenticator {
   }
 
   /** Whether the caller's session is active; true for callers without a session unless their credentials ended. */
-  async isLive({ principal, sessionId }: Identity): Promise<boolean> {
+  async isLive({ key, principal, sessionId }: Identity): Promise<boolean> {
     if (sessionId === null) return true;
+    if (key !== undefined) return await this.#apiKeys.isLive(sessionId);
     const session = await this.#sessions.find(sessionId);
     if (session === null || session.expiresAt <= this.#now()) return false;
     return principal === `user:${session.userId}` || principal === `admin:${session.adminId}`;
@@ -106,6 +117,7 @@ export class AccountAuthenticator {
 
   /** Applies commits. Call with each group, in order. */
   applyCommits(entries: readonly CommitEntry[]): void {
+    for (const sessionId of this.#apiKeys.applyCommits(entries)) this.#report({ sessionId });
     for (const principal of this.#external.applyCommits(entries)) {
       this.#report({ principal, withoutSession: true });
     }
@@ -129,6 +141,7 @@ export class AccountAuthenticator {
         }),
       );
     }
+    for (const sessionId of await this.#apiKeys.recheck()) this.#report({ sessionId });
     for (const principal of await this.#external.recheck()) {
       this.#report({ principal, withoutSession: true });
     }

@@ -59,6 +59,34 @@ export const authLimits = {
   recoveryCodes: 10,
   /** Factors can be changed for this time after one was proved. */
   factorFreshMs: 10 * 60_000,
+  /** Time to use the challenge of a passkey. */
+  passkeyChallengeMs: 5 * 60_000,
+  /** Passkeys of one user. */
+  passkeysPerUserMax: 20,
+  /** Maximum length of the name of a passkey. */
+  passkeyNameCharsMax: 60,
+  /** Maximum length of a credential's id: 1,023 bytes, as in WebAuthn. */
+  credentialIdCharsMax: 1_364,
+  /** Maximum length of the client data of a passkey. */
+  clientDataCharsMax: 2 * KiB,
+  /** Maximum length of an attestation, of authenticator data or of a signature. */
+  attestationCharsMax: 8 * KiB,
+  /** API keys of one user, or without a user. */
+  keysPerOwnerMax: 100,
+  /** API keys listed at once. */
+  keysShownMax: 1_000,
+  /** Maximum length of the name of an API key. */
+  keyNameCharsMax: 60,
+  /** Patterns in the scope of an API key. */
+  keyPatternsMax: 50,
+  /** Maximum length of such a pattern. */
+  keyPatternCharsMax: 200,
+  /** API keys cached to verify calls without a look-up. */
+  cachedKeysMax: 10_000,
+  /** Minimum time between two records of the use of an API key. */
+  keyUseNotedMs: 60_000,
+  /** Without a factor, they can be changed for this time after a sign-in or a confirmed password. */
+  confirmationFreshMs: 10 * 60_000,
   /** Valid links for each kind and address; a new one replaces the oldest. */
   liveLinksMax: 3,
   /** Concurrent password hashes; each takes 19 MiB and one core. */

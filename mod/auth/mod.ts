@@ -27,6 +27,8 @@ import {
   startLinkArgs,
   unlinkIdentityArgs,
 } from "./oauth/mod.ts";
+import { apiKeyActions, ApiKeyVerifier } from "./api_keys/api_keys.ts";
+import { Passkeys } from "./passkeys/passkeys.ts";
 import { SecondFactor } from "./factors/second_factor.ts";
 import { TotpApps } from "./factors/totp_apps.ts";
 import { Outbox } from "./mail/outbox.ts";
@@ -50,6 +52,7 @@ export {
   type ExternalIssuers,
   type TokenVerification,
 } from "./authenticator.ts";
+export { ApiKeyVerifier, isApiKey } from "./api_keys/api_keys.ts";
 export { AccessTokens } from "./tokens/access_token.ts";
 export { AdminChannel, adminSocketFile, sendAdminCommand } from "./admin/admin_channel.ts";
 export { type AdminAnswer, type AdminCommand, runAdminCommand } from "./admin/admin_channel.ts";
@@ -206,17 +209,20 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
   };
   const externalAuth = () => options.externalAuth?.externalAuth ?? noExternalAuth;
   const external = new ExternalTokens({ issuers: () => externalAuth().issuers, calls, now });
+  const { caughtUp, readOnly = false } = options;
   const authenticator = new AccountAuthenticator({
     accessTokens,
     external,
+    apiKeys: new ApiKeyVerifier({ calls, secret: keys.tokenHashes, caughtUp, now, log, readOnly }),
     calls,
-    caughtUp: options.caughtUp,
+    caughtUp,
     now,
   });
   const signIns = new SignIns({ parts, providers: () => externalAuth().providers, log });
   const admins = new AdminAccounts(parts);
   const secondFactor = new SecondFactor(parts, { appName: () => appName });
-  const sweeper = options.readOnly === true ? null : createSweeper({ calls, now, log });
+  const passkeys = new Passkeys(parts, { appName: () => appName, publicUrl: options.publicUrl });
+  const sweeper = readOnly ? null : createSweeper({ calls, now, log });
   return {
     authenticator,
     admins,
@@ -224,6 +230,8 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
     actions: new Map([
       ...new Map([...ownActions(new OwnAccountActions(parts)), ...linkActions(new Links(parts, signIns))]),
       ...secondFactor.actions(),
+      ...passkeys.actions(),
+      ...apiKeyActions(parts, keys.tokenHashes),
       ...userActions(parts),
       ...administratorActions(parts, admins),
     ]),
@@ -232,6 +240,7 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
       mailAccounts: new MailAccounts(parts),
       adminAccounts: admins,
       secondFactor,
+      passkeys,
       sessionNamedBy: (token) => authenticator.sessionNamedBy(token),
       providers: () => signIns.names,
       oauth: (requester, onFinish) =>

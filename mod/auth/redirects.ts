@@ -47,6 +47,13 @@ export class Redirects {
     return url.href;
   }
 
+  /** Whether pages of an origin may receive the results of sign-ins. */
+  allowsOrigin(origin: string): boolean {
+    if (this.#allowed.some(({ protocol, host }) => origin === `${protocol}//${host}`)) return true;
+    const url = URL.parse(origin);
+    return this.#dev && url?.protocol === "http:" && isLoopback(url.hostname);
+  }
+
   #allows(url: URL): boolean {
     const entry = this.#allowed.find(({ protocol, host, pathname }) =>
       url.protocol === protocol && url.host === host && pathWithin(url.pathname, pathname)
@@ -110,6 +117,7 @@ function pathWithin(path: string, base: string): boolean {
   return path.startsWith(base.endsWith("/") ? base : `${base}/`);
 }
 
-function isLoopback(hostname: string): boolean {
+/** Whether a host name of a URL is this machine. */
+export function isLoopback(hostname: string): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127(?:\.\d+){3}$/.test(hostname);
 }

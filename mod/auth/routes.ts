@@ -7,6 +7,8 @@ import { APP_STATE } from "./redirects.ts";
 import { ServiceError } from "../errors.ts";
 import type { UserAccounts } from "./accounts.ts";
 import { proofSchema, type SecondFactor } from "./factors/second_factor.ts";
+import type { Passkeys } from "./passkeys/passkeys.ts";
+import { assertionSchema } from "./passkeys/relying_party.ts";
 import type { AdminAccounts } from "./admin/admin_accounts.ts";
 import type { OAuthRoutesOptions } from "./oauth/routes.ts";
 import type { MailAccounts, ProofInput } from "./mail/mail_accounts.ts";
@@ -37,6 +39,7 @@ const bodies = {
   proof: z.object(proofFields),
   reset: z.object({ ...proofFields, password }),
   setup: z.object({ token: z.string(), email, password }),
+  passkey: z.object({ response: assertionSchema }),
   mfa: z.object({
     challenge: z.string().max(authLimits.proofCharsMax),
     code: z.string().optional(),
@@ -54,6 +57,7 @@ export interface AuthRoutesOptions {
   readonly mailAccounts: MailAccounts;
   readonly adminAccounts: AdminAccounts;
   readonly secondFactor: SecondFactor;
+  readonly passkeys: Passkeys;
   /** Returns the session of a genuine access token, expired or not; otherwise `null`. */
   readonly sessionNamedBy: (token: string) => Promise<string | null>;
   /** Names of the configured providers. */
@@ -78,6 +82,7 @@ const operations = {
   "reset/confirm": "password_reset",
   "magic/verify": "magic_link",
   "mfa/verify": "second_factor",
+  "passkey/verify": "passkey",
   "admin/signin": "admin_sign_in",
 } as const;
 
@@ -95,6 +100,7 @@ export function authRoutes(
     mailAccounts,
     adminAccounts,
     secondFactor,
+    passkeys,
     sessionNamedBy,
     providers,
     oauth,
@@ -175,6 +181,11 @@ export function authRoutes(
     const proof = proofSchema.safeParse(given);
     if (!proof.success) throw new ServiceError("bad_request", "Expected a code or a recovery code");
     return c.json(await secondFactor.finishSignIn({ challenge, given: proof.data }, requester(c)));
+  });
+
+  app.post("/passkey/verify", async (c) => {
+    const { response } = await readBody(c, bodies.passkey);
+    return c.json(await passkeys.signIn(response, requester(c)));
   });
 
   app.route("/oauth", oauth(requester, (status) => onAnswer?.(PROVIDER_OPERATION, status)));

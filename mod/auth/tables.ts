@@ -11,6 +11,7 @@ import {
   type QueryCtx,
   type Schema,
 } from "../functions/api/service.ts";
+import { keyKinds } from "../functions/identity.ts";
 
 /** Times are milliseconds since the epoch. */
 const instant = z.number();
@@ -51,6 +52,8 @@ export const tables = {
     address: z.string().optional(),
     /** When a second factor was last proved in it. */
     factorAt: instant.optional(),
+    /** When the account's password was last confirmed in it, after the sign-in. */
+    confirmedAt: instant.optional(),
   }).index("by_user", ["user"]).index("by_admin", ["admin"]).index("by_expiry", ["expiresAt"])
     .index("by_impersonator", ["impersonatorSession"]),
 
@@ -115,6 +118,46 @@ export const tables = {
     hash: z.string(),
   }).index("by_owner", ["owner", "hash"]),
 
+  /** Passkeys of users. */
+  _passkeys: defineTable({
+    user: id("_users"),
+    credentialId: z.string(),
+    /** COSE key, base64url. */
+    publicKey: z.string(),
+    /** Signature counter at the last use; 0 if the authenticator has none. */
+    counter: z.int(),
+    transports: z.array(z.string()),
+    /** Whether it can be copied to other devices of the user; fixed. */
+    backupEligible: z.boolean(),
+    backedUp: z.boolean(),
+    name: z.string(),
+    lastUsedAt: instant.optional(),
+  }).index("by_credential", ["credentialId"]).index("by_user", ["user"]),
+
+  /** API keys. Deleting a row revokes the key immediately. */
+  _api_keys: defineTable({
+    /** Keyed hash of the key, which is shown once and not stored. */
+    hash: z.string(),
+    /** The first characters of the key. */
+    shown: z.string(),
+    name: z.string(),
+    /** The user as whom it acts; absent for services. */
+    user: id("_users").optional(),
+    kinds: z.array(z.enum(keyKinds)),
+    /** Patterns of paths. */
+    functions: z.array(z.string()),
+    expiresAt: instant.optional(),
+    /** Id of the user or administrator, or `command line`. */
+    createdBy: z.string(),
+    lastUsedAt: instant.optional(),
+  }).index("by_hash", ["hash"]).index("by_user", ["user"]),
+
+  /** Used challenges of passkeys, until they expire. */
+  _used_challenges: defineTable({
+    hash: z.string(),
+    expiresAt: instant,
+  }).index("by_hash", ["hash"]).index("by_expiry", ["expiresAt"]),
+
   /** Sign-ins that wait for a second factor. */
   _sign_in_challenges: defineTable({
     /** Id of the user or administrator. */
@@ -124,7 +167,7 @@ export const tables = {
     expiresAt: instant,
     /** For the app's `onSignIn`, which runs at the end; absent for administrators. */
     event: z.object({
-      by: z.enum(["password", "mail", "provider", "token", "administrator"]),
+      by: z.enum(["password", "mail", "provider", "token", "administrator", "passkey"]),
       provider: z.string().optional(),
       issuer: z.string().optional(),
       claims: z.record(z.string(), z.unknown()).optional(),

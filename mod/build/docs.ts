@@ -143,6 +143,8 @@ const OPTION_GROUPS: readonly (readonly [title: string, names: readonly OptionNa
     "disableSignups",
     "disableMagicLink",
     "disableTotp",
+    "disablePasskeys",
+    "userKeys",
     "accessTokenTtl",
     "smtpUrl",
     "mailFrom",

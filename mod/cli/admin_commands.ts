@@ -37,7 +37,14 @@ async function openAccountsOffline(dataDir: string, log: Log): Promise<OfflineAc
     const accounts = await createAccounts({
       keys,
       port: { mutate: (call) => host.mutate(call), query: (call) => hub.query(call) },
-      policy: { signups: false, magicLink: false, totp: false, requireVerification: false },
+      policy: {
+        signups: false,
+        magicLink: false,
+        totp: false,
+        passkeys: false,
+        userKeys: [],
+        requireVerification: false,
+      },
       accessTokenMs: 0,
       redirectUrls: [],
       dev: false,

@@ -100,6 +100,7 @@ const GROUPS: Readonly<Record<string, string>> = {
   replica: "Manage replicas",
   users: "Manage users of a running server",
   "deploy-key": "Manage deploy keys of a running server",
+  "api-key": "Manage API keys of a running server",
   env: "Manage the ctx.env variables stored by a running server",
 };
 

@@ -1,5 +1,6 @@
 /** The commands of the program. */
 import { adminCommands } from "./admin_commands.ts";
+import { apiKeyCommands } from "./api_key_commands.ts";
 import { backupCommand } from "./backup_command.ts";
 import type { CommandSpec } from "./command_line.ts";
 import { deployCommands } from "./deploy/deploy_command.ts";
@@ -33,6 +34,7 @@ export const commands: readonly CommandSpec[] = [
   openApiCommand,
   ...deployCommands,
   ...deployKeyCommands,
+  ...apiKeyCommands,
   ...envCommands,
   migrateCommand,
   serviceCommand,

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { RunEnd, RunKind, ServedApp } from "../functions/host/mod.ts";
 import type { FunctionCall, MutationAnswer, MutationCall } from "../functions/host_port.ts";
-import type { Identity } from "../functions/identity.ts";
+import { type Identity, keyKinds } from "../functions/identity.ts";
 import type { CallError, Outcome } from "../functions/outcome.ts";
 import type { FrameKind, RoomChange } from "../presence/mod.ts";
 
@@ -12,6 +12,8 @@ const identity = z.object({
   adminId: z.string().nullable(),
   sessionId: z.string().nullable(),
   claims: z.record(z.string(), z.unknown()).optional(),
+  key: z.object({ name: z.string(), kinds: z.array(z.enum(keyKinds)), functions: z.array(z.string()) })
+    .optional(),
 });
 const data = z.object({ code: z.string(), data: z.unknown() }).nullable();
 const error = z.object({

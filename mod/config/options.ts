@@ -4,6 +4,7 @@
  * options are checked where the configuration is resolved.
  */
 import { type AuthConfigSource, type MailKind, parseEntry, templateOf } from "../auth/mod.ts";
+import { checkKeyPattern } from "../functions/key_scope.ts";
 import { ClientAddresses } from "../kit/client_address.ts";
 import { authLimits, type RateLimits, rateLimits } from "../auth/limits.ts";
 import { clusterLimits } from "../cluster/postgres/limits.ts";
@@ -63,6 +64,9 @@ export type CommandName =
   | "deploy-key create"
   | "deploy-key list"
   | "deploy-key revoke"
+  | "api-key create"
+  | "api-key list"
+  | "api-key revoke"
   | "env list"
   | "env set"
   | "env unset"
@@ -94,6 +98,9 @@ const dataFolderCommands = [
   "deploy-key create",
   "deploy-key list",
   "deploy-key revoke",
+  "api-key create",
+  "api-key list",
+  "api-key revoke",
   "env list",
   "env set",
   "env unset",
@@ -707,6 +714,30 @@ export const options = {
     defaultText: "off",
     description: "Do not let users set up authenticator apps; existing ones are still required",
     commands: ["serve"],
+    setting: {},
+  }),
+  disablePasskeys: option({
+    flag: "--disable-passkeys",
+    placeholder: null,
+    env: "SYNCLINE_DISABLE_PASSKEYS",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description: "Do not let users add passkeys; existing ones still sign in",
+    commands: ["serve"],
+    setting: {},
+  }),
+  userKeys: option({
+    flag: "--user-keys",
+    placeholder: "pattern",
+    env: "SYNCLINE_USER_KEYS",
+    parse: parseCheckedList(checkKeyPattern),
+    default: [],
+    defaultText: "none",
+    description:
+      "Functions that API keys of users may call, such as tasks:*; repeatable, without it users create no keys",
+    commands: ["serve"],
+    repeatable: true,
     setting: {},
   }),
   accessTokenTtl: option({

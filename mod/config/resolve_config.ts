@@ -139,6 +139,8 @@ export function accountsConfig(options: ServeOptions): AccountsConfig {
       signups: !options.disableSignups,
       magicLink: !options.disableMagicLink,
       totp: !options.disableTotp,
+      passkeys: !options.disablePasskeys,
+      userKeys: options.userKeys,
       requireVerification: options.requireVerification,
     },
     accessTokenMs: options.accessTokenTtl,

@@ -94,6 +94,11 @@ const ACCOUNTS: Readonly<Record<string, Endpoint>> = {
     optional: ["code", "recoveryCode"],
     result: tokens,
   },
+  "passkey/verify": {
+    summary: "Sign in with a passkey",
+    body: { response: { type: "object", description: "`PublicKeyCredential` of the browser, as JSON" } },
+    result: tokens,
+  },
 };
 
 const serviceErrors = {

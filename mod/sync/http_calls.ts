@@ -19,6 +19,8 @@ import { requestText } from "../kit/request_body.ts";
 import { httpLimits } from "../limits.ts";
 import { argsObjectSchema } from "../protocol/client_messages.ts";
 import { type Authenticator, callerOf, guestCaller } from "./authenticator.ts";
+import { refuseKey } from "../functions/key_scope.ts";
+import type { FunctionKind } from "../protocol/function_reference.ts";
 import type { Hub } from "./hub.ts";
 import { refuseCall } from "./refuse_call.ts";
 import { logLinesText } from "./sockets/transition_frame.ts";
@@ -77,11 +79,12 @@ export function httpCalls(
   namedHeaders.set("Syncline-Request", "recognised");
   const respond = async (
     { request, info }: RequestContext,
+    kind: FunctionKind,
     run: (call: FunctionCall, headers: Headers) => Promise<Answer>,
   ): Promise<Response> => {
     // Read first: the connection may be gone later.
     const guest = guestCaller(addressOf(request, info));
-    const call = await readCall(request, { authenticator, guest });
+    const call = await readCall(request, { authenticator, guest, kind });
     const { outcome, rest = "", named = false } = "refused" in call
       ? { outcome: call.refused }
       : await run(call, request.headers);
@@ -100,16 +103,22 @@ export function httpCalls(
     return response;
   };
   const calls: ReadonlyMap<string, (context: RequestContext) => Promise<Response>> = new Map([
-    ["/api/query", (context) => respond(context, async (call) => ({ outcome: await hub.query(call) }))],
+    [
+      "/api/query",
+      (context) => respond(context, "query", async (call) => ({ outcome: await hub.query(call) })),
+    ],
     ["/api/mutation", (context) =>
-      respond(context, async (call, headers) => {
+      respond(context, "mutation", async (call, headers) => {
         const named = headers.get(requestHeader);
         const replay = named === null ? null : replayKey(named);
         if (named !== null && replay === null) return { outcome: failed("args", unnamedText) };
         const { outcome, ts } = await host.mutate(replay === null ? call : { ...call, replay });
         return { outcome, rest: `,"ts":${ts}`, named: replay !== null };
       })],
-    ["/api/action", (context) => respond(context, async (call) => ({ outcome: await host.act(call) }))],
+    [
+      "/api/action",
+      (context) => respond(context, "action", async (call) => ({ outcome: await host.act(call) })),
+    ],
   ]);
   const routes = new Hono();
   for (const path of calls.keys()) {
@@ -144,7 +153,11 @@ interface Answer {
 /** Parses the request into a call, or returns the error outcome. */
 async function readCall(
   request: Request,
-  { authenticator, guest }: { readonly authenticator: Authenticator; readonly guest: Caller },
+  { authenticator, guest, kind }: {
+    readonly authenticator: Authenticator;
+    readonly guest: Caller;
+    readonly kind: FunctionKind;
+  },
 ): Promise<FunctionCall | { readonly refused: Outcome }> {
   const identity = await caller(request.headers.get("authorization"), authenticator);
   const text = await requestText(request, httpLimits.callBodyBytesMax);
@@ -162,7 +175,7 @@ async function readCall(
     return { refused: failed("args", `The request is not a call: ${at}: ${issue?.message ?? "invalid"}`) };
   }
   const call = { udfPath: parsed.data.path, args: parsed.data.args, identity, origin: "client" as const };
-  const refused = refuseCall(call);
+  const refused = refuseCall(call) ?? refuseKey(identity, kind, call.udfPath);
   return refused === null ? { ...call, caller: callerOf(identity, guest) } : { refused };
 }
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { randomBytes } from "node:crypto";
+import { ApiKeyVerifier } from "../../mod/auth/api_keys/api_keys.ts";
 import { AccessTokens } from "../../mod/auth/tokens/access_token.ts";
 import { AccountAuthenticator, type EndedSession } from "../../mod/auth/authenticator.ts";
 import { SystemCalls } from "../../mod/auth/system_calls.ts";
@@ -136,6 +137,13 @@ async function byHand({ caughtUp }: { readonly caughtUp?: () => Promise<void> } 
   const authenticator = new AccountAuthenticator({
     accessTokens,
     external: new ExternalTokens({ issuers: () => new Map(), calls, now: () => 0 }),
+    apiKeys: new ApiKeyVerifier({
+      calls,
+      secret: new Uint8Array(32),
+      now: () => 0,
+      log: () => {},
+      readOnly: true,
+    }),
     calls,
     caughtUp,
     now: () => 0,

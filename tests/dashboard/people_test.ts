@@ -1,5 +1,6 @@
 /** The dashboard's sign-in, users, administrators, audit log and settings in a browser. */
 import assert from "node:assert/strict";
+import { TestAuthenticator } from "../auth/support/test_authenticator.ts";
 import { codeOf, STEP_MS } from "../auth/support/test_factors.ts";
 import { defaultOptions } from "../server/support/fake_backend.ts";
 import { admin, checkLooks, testDashboard } from "./support/dashboard_page.ts";
@@ -381,18 +382,40 @@ testDashboard("users, administrators and settings", {
     });
     const act = async (name: string, args: object) =>
       (await server.post("/api/action", { path: `_auth:${name}`, args }, { bearer: body.accessToken })).body;
+    await asAdmin("_admin/users:edit", { userId: body.userId, emailVerified: true });
     const { value: { enrolmentId, secret } } = await act("startTotp", { password: "a good password" });
     await act("confirmTotp", { enrolmentId, code: codeOf(secret, Date.now()) });
+    const authenticator = new TestAuthenticator({ origin: server.url.replace("127.0.0.1", "localhost") });
+    const { value: { options } } = await act("startPasskey", {});
+    await act("addPasskey", { name: "Phone", response: authenticator.create(options) });
+    // In another session, the administrator sets up a factor, which this session has not proved.
+    const elsewhere = (await server.post("/api/auth/admin/signin", admin)).body.accessToken;
+    const own = async (name: string, args: object) =>
+      (await server.post("/api/action", { path: `_admin/administrators:${name}`, args }, {
+        bearer: elsewhere,
+      })).body.value;
+    const started = await own("startTotp", { password: admin.password });
+    const codeAt = (offMs: number) => codeOf(started.secret, Date.now(), offMs);
+    await own("confirmTotp", { enrolmentId: started.enrolmentId, code: codeAt(-STEP_MS) });
     await go("users");
     await page.getByRole("link", { name: "dora@example.com" }).click();
     await dialog.getByText("authenticator app").waitFor();
+    await dialog.getByRole("button", { name: "Remove Phone" }).click();
+    await dialog.last().getByRole("button", { name: "Remove passkey" }).click();
+    await page.getByLabel("Your code").fill(codeAt(0));
+    await button("Continue").click();
+    await waitForText("Passkey removed.");
     await choose("More about this user", "Remove second factor");
     await dialog.last().getByRole("button", { name: "Remove second factor" }).click();
     await waitForText("Second factor removed.");
+    await own("removeTotp", {});
     await keys("Escape");
     await go("audit");
     await page.getByRole("cell", { name: "removed the second factor of dora@example.com" }).waitFor();
-    await page.getByRole("cell", { name: "set up their own second factor" }).waitFor();
+    await page.getByRole("cell", { name: "set up their own second factor" }).first().waitFor();
+    await page.getByRole("cell", { name: "tried: removed a passkey of dora@example.com factor_required" })
+      .waitFor();
+    await page.getByRole("cell", { name: "ada@example.com removed a passkey of dora@example.com" }).waitFor();
     assert.equal(await page.getByText(secret).count(), 0);
     await go("administrators");
   });

@@ -485,6 +485,22 @@ testDashboard("overview, files, schedule, backups and replication", {
     await page.getByRole("cell", { name: "CI revoked" }).waitFor();
   });
 
+  await t.step("AK1 an API key is created, shown once and revoked", async () => {
+    await button("New API key").click();
+    await page.getByLabel("Name").fill("Reports");
+    await page.getByLabel("Functions").fill("tasks:*, POST /hook");
+    await page.getByLabel("Days until it expires").fill("30");
+    await button("Create key").click();
+    const key = await page.getByRole("textbox", { name: "API key" }).inputValue();
+    assert.match(key, /^syncline_key_/);
+    await button("Done").click();
+    await page.getByRole("cell", { name: "tasks:*, POST /hook" }).waitFor();
+    assert.ok(!(await page.content()).includes(key));
+    await button("Revoke Reports").click();
+    await button("Revoke key").click();
+    await waitForText("No API keys");
+  });
+
   await t.step("DA11 a variable is set, shown on request and deleted", async () => {
     await waitForText("No environment variables");
     await button("New variable").click();

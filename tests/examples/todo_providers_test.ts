@@ -28,7 +28,14 @@ Deno.test({
       accounts: {
         authConfig: { kind: "file", path: authConfig },
         // Else a mail would be another way in.
-        policy: { signups: true, magicLink: false, totp: true, requireVerification: false },
+        policy: {
+          signups: true,
+          magicLink: false,
+          totp: true,
+          passkeys: true,
+          userKeys: [],
+          requireVerification: false,
+        },
       },
     });
     op.serve(["work", "home"].map((name) => `${server.url}/api/auth/oauth/${name}/callback`));

@@ -402,7 +402,7 @@ mainJobWith([
   },
 });
 
-mainJobWith(["workers", "storagePrivate", "disableMagicLink", "disableTotp"], {
+mainJobWith(["workers", "storagePrivate", "disableMagicLink", "disableTotp", "disablePasskeys", "userKeys"], {
   name: "the main job with several processes",
   fn: async () => {
     await using folder = new TempFolder();
@@ -413,6 +413,8 @@ mainJobWith(["workers", "storagePrivate", "disableMagicLink", "disableTotp"], {
       storagePrivate: true,
       disableMagicLink: true,
       disableTotp: true,
+      disablePasskeys: true,
+      userKeys: "tasks:*",
       metrics: true,
     }, { origins: ["https://pages.example.com"], onlyThose: true, privateFiles: true, metrics: "" });
     await server.mainJob();

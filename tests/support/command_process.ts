@@ -6,6 +6,7 @@ import process from "node:process";
 import { adminCommands } from "../../mod/cli/admin_commands.ts";
 import { backupCommand } from "../../mod/cli/backup_command.ts";
 import { deployCommands } from "../../mod/cli/deploy/deploy_command.ts";
+import { apiKeyCommands } from "../../mod/cli/api_key_commands.ts";
 import { deployKeyCommands, envCommands } from "../../mod/cli/deploy/deploy_key_commands.ts";
 import { migrateCommand } from "../../mod/cli/deploy/migrate_command.ts";
 import { exportCommand } from "../../mod/cli/export_command.ts";
@@ -33,6 +34,7 @@ const commands = [
   runCommand,
   ...deployCommands,
   ...deployKeyCommands,
+  ...apiKeyCommands,
   ...envCommands,
   migrateCommand,
 ];

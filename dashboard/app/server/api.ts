@@ -1,7 +1,11 @@
 /** Typed references to the administrators' system functions. */
 import { type FunctionKind, type FunctionReference, functionReference } from "syncline/client";
 import type { FactorProof, NewTotp } from "syncline/accounts";
-import type { administratorFunctions, userFunctions } from "../../../mod/auth/isolate_functions/mod.ts";
+import type {
+  administratorFunctions,
+  apiKeyFunctions,
+  userFunctions,
+} from "../../../mod/auth/isolate_functions/mod.ts";
 import type * as audit from "../../../mod/ops/admin/isolate_functions/audit.ts";
 import type * as data from "../../../mod/ops/admin/isolate_functions/data.ts";
 import type * as functions from "../../../mod/ops/admin/isolate_functions/functions.ts";
@@ -67,15 +71,17 @@ export const api = {
   administrators: {
     ...references<
       typeof administratorFunctions,
-      "list" | "me" | "sessions" | "endSession" | "endSessions" | "remove" | "removeFactors"
+      "list" | "me" | "sessions" | "endSession" | "endSessions" | "remove"
     >(
       "_admin/administrators",
-      ["list", "me", "sessions", "endSession", "endSessions", "remove", "removeFactors"],
+      ["list", "me", "sessions", "endSession", "endSessions", "remove"],
     ),
     create: action<{ email: string; password: string }, null>("_admin/administrators:create"),
     changePassword: action<{ currentPassword: string; newPassword: string }, null>(
       "_admin/administrators:changePassword",
     ),
+    confirmPassword: action<{ password: string }, null>("_admin/administrators:confirmPassword"),
+    removeFactors: action<{ adminId: string }, null>("_admin/administrators:removeFactors"),
     startTotp: action<{ password: string }, NewTotp>("_admin/administrators:startTotp"),
     confirmTotp: action<
       { enrolmentId: string; code: string },
@@ -118,6 +124,19 @@ export const api = {
     ),
     sizes: action<Record<never, never>, CachedSizes>("_admin/data:sizes"),
     deleteWhere: action<Where, { workId: string }>("_admin/data:deleteWhere"),
+  },
+  apiKeys: {
+    ...references<typeof apiKeyFunctions, "list" | "revoke">("_admin/apiKeys", ["list", "revoke"]),
+    create: action<
+      {
+        name: string;
+        functions: readonly string[];
+        kinds?: readonly string[];
+        userId?: string;
+        expiresAt?: number;
+      },
+      { keyId: string; key: string }
+    >("_admin/apiKeys:create"),
   },
   deployKeys: {
     ...references<typeof deployKeys, "list" | "revoke">("_admin/deployKeys", ["list", "revoke"]),
@@ -178,10 +197,10 @@ export const api = {
   users: {
     ...references<
       typeof userFunctions,
-      "list" | "get" | "emails" | "edit" | "endSession" | "endSessions" | "removeFactors"
+      "list" | "get" | "emails" | "edit" | "endSession" | "endSessions"
     >(
       "_admin/users",
-      ["list", "get", "emails", "edit", "endSession", "endSessions", "removeFactors"],
+      ["list", "get", "emails", "edit", "endSession", "endSessions"],
     ),
     create: action<
       { email: string; password?: string; name?: string; emailVerified?: boolean },
@@ -191,6 +210,8 @@ export const api = {
     sendReset: action<{ userId: string }, unknown>("_admin/users:sendReset"),
     sendVerification: action<{ userId: string }, unknown>("_admin/users:sendVerification"),
     remove: action<{ userId: string }, unknown>("_admin/users:remove"),
+    removeFactors: action<{ userId: string }, null>("_admin/users:removeFactors"),
+    removePasskey: action<{ userId: string; passkeyId: string }, null>("_admin/users:removePasskey"),
   },
   work: references<typeof work, "list" | "get" | "cancel" | "forget">("_admin/work", [
     "list",

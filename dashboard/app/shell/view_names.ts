@@ -44,7 +44,7 @@ const groups = [
         name: "deploying",
         title: "Deployment",
         icon: "deploying",
-        words: "deploy keys environment variables env secrets migrations",
+        words: "deploy keys api keys environment variables env secrets migrations",
       },
     ],
   },

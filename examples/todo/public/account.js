@@ -1,5 +1,6 @@
 /** The signed-in user, with picture and sign-in methods. */
 import { ownAccount, ownIdentities } from "syncline/client";
+import { showPasskeys } from "./passkeys.js";
 import { showFactors } from "./second_factor.js";
 
 export const providerName = (provider) => `${provider[0].toUpperCase()}${provider.slice(1)}`;
@@ -37,8 +38,10 @@ export function showAccount({ opener, dialog }, { client, providers, attempt }) 
   }, () => {});
 
   const endFactors = showFactors(client, dialog.querySelector(".factors"));
+  const endPasskeys = showPasskeys(client, dialog.querySelector(".passkeys"));
 
   return () => {
+    endPasskeys();
     endFactors();
     endAccount();
     endIdentities();

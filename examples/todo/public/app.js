@@ -3,6 +3,7 @@ import { SynclineClient } from "syncline/client";
 import { button, providerName, showAccount } from "./account.js";
 import { ItemList } from "./item_list.js";
 import { Pages } from "./pages.js";
+import { offerPasskeys } from "./passkeys.js";
 import { secondStep } from "./second_factor.js";
 import { invitation, shareList } from "./sharing.js";
 import { uploadFile } from "./upload_file.js";
@@ -15,6 +16,10 @@ const byId = (id) => document.getElementById(id);
 
 const signIn = byId("sign-in");
 const askForFactor = secondStep(client, { firstStep: signIn, form: byId("second-step") });
+const offerPasskey = offerPasskeys(client, {
+  opener: byId("passkey-sign-in"),
+  onError: (error) => showText("sign-in-problem", error?.message ?? ""),
+});
 let creating = false;
 
 function setCreating(wanted) {
@@ -118,6 +123,7 @@ function showWho({ status }) {
   setCreating(false);
   showProblem(null);
   openList(null);
+  offerPasskey();
   if (view !== "app") return;
   showText("sign-in-problem", "");
   startAccount();

@@ -120,7 +120,7 @@ export function showFactors(client, section) {
 }
 
 /** A form with one field. */
-function oneField(label, submit, onSubmit, type = "text") {
+export function oneField(label, submit, onSubmit, type = "text") {
   const form = document.createElement("form");
   const field = document.createElement("label");
   const input = Object.assign(document.createElement("input"), {
@@ -141,9 +141,10 @@ function oneField(label, submit, onSubmit, type = "text") {
   return form;
 }
 
-const text = (textContent) => Object.assign(document.createElement("p"), { className: "muted", textContent });
+export const text = (textContent) =>
+  Object.assign(document.createElement("p"), { className: "muted", textContent });
 
-function showProblem(element, message) {
+export function showProblem(element, message) {
   element.textContent = message;
   element.hidden = message === "";
 }

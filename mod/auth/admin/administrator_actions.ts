@@ -12,6 +12,9 @@ import type { AdminAccounts } from "./admin_accounts.ts";
 const createArgs = z.strictObject({ email: z.string(), password: z.string() });
 const passwordArgs = z.strictObject({ currentPassword: z.string(), newPassword: z.string() });
 
+const confirmArgs = z.strictObject({ password: z.string() });
+const adminArgs = z.strictObject({ adminId: z.string() });
+
 export function administratorActions(
   parts: AccountParts,
   admins: AdminAccounts,
@@ -28,7 +31,31 @@ export function administratorActions(
       "_admin/administrators:changePassword",
       adminMainAction(passwordArgs, (args, identity) => changeOwnPassword(parts, args, identity)),
     ],
+    [
+      "_admin/administrators:confirmPassword",
+      adminMainAction(confirmArgs, ({ password }, identity) => confirmPassword(parts, password, identity)),
+    ],
+    [
+      "_admin/administrators:removeFactors",
+      adminMainAction(
+        adminArgs,
+        ({ adminId }, identity) =>
+          parts.calls.mutate(system.removeFactorsOfAdmin, { adminId, now: parts.now() }, { identity }),
+      ),
+    ],
   ]);
+}
+
+/** Confirms the caller's password in the session, for changes that need it. Throws `invalid_credentials`. */
+async function confirmPassword(parts: AccountParts, password: string, identity: Identity): Promise<null> {
+  const { calls, now } = parts;
+  const { email, hash } = await calls.mutate(system.ownAdminCredential, {}, { identity });
+  await checkPassword(parts, { account: `admin ${email}`, password, hash });
+  const confirmed = await calls.mutate(system.confirmAdminPassword, { checkedHash: hash, now: now() }, {
+    identity,
+  });
+  if (!confirmed) throw new ServiceError("invalid_credentials");
+  return null;
 }
 
 /** Sets the caller's password and ends their other sessions. Throws `invalid_credentials`. */

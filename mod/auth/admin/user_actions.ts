@@ -18,6 +18,7 @@ const createArgs = z.strictObject({
 });
 const passwordArgs = z.strictObject({ userId: z.string(), password: z.string() });
 const mailArgs = z.strictObject({ userId: z.string(), redirectTo: z.string().optional() });
+/** Of `remove` and `removeFactors`. */
 const removeArgs = z.strictObject({ userId: z.string() });
 
 export function userActions(parts: AccountParts): ReadonlyMap<string, MainAction> {
@@ -28,6 +29,14 @@ export function userActions(parts: AccountParts): ReadonlyMap<string, MainAction
     ["_admin/users:sendReset", adminMainAction(mailArgs, (args) => actions.mail("reset", args))],
     ["_admin/users:sendVerification", adminMainAction(mailArgs, (args) => actions.mail("verify", args))],
     ["_admin/users:remove", adminMainAction(removeArgs, (args) => actions.remove(args))],
+    [
+      "_admin/users:removeFactors",
+      adminMainAction(
+        removeArgs,
+        ({ userId }, identity) =>
+          parts.calls.mutate(system.removeFactorsOfUser, { userId, now: parts.now() }, { identity }),
+      ),
+    ],
   ]);
 }
 

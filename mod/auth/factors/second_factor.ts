@@ -98,16 +98,20 @@ export class SecondFactor {
     return tokens;
   }
 
-  /** Creates an authenticator app's secret, which {@linkcode confirm} makes a factor. Throws `invalid_credentials`, `factor_exists`. */
+  /** Creates an authenticator app's secret, which {@linkcode confirm} makes a factor. Throws `invalid_credentials`, and the errors of `enrolmentOwner`. */
   async start(
     { password }: z.output<typeof startArgs>,
     identity: Identity,
   ): Promise<Omit<NewTotpApp, "encrypted"> & { readonly enrolmentId: string }> {
-    const { calls, now, policy, totp } = this.#parts;
+    const { calls, mail, now, policy, totp } = this.#parts;
     if (identity.adminId === null && !policy.totp) {
       throw new UserError("totp_disabled", "Authenticator apps cannot be set up on this server");
     }
-    const { owner, email, name, hash } = await calls.mutate(system.enrolmentOwner, {}, { identity });
+    const { owner, email, name, hash } = await calls.mutate(
+      system.enrolmentOwner,
+      { mail: mail.enabled, now: now() },
+      { identity },
+    );
     const kind = identity.adminId === null ? "user" : "admin";
     await checkPassword(this.#parts, { account: `${kind} ${email ?? owner}`, password, hash });
     const label = email ?? name ?? owner;

@@ -3,7 +3,13 @@ import type { Id } from "../../functions/api/service.ts";
 import { externalLimits } from "../limits.ts";
 import type { AuthDoc, AuthMutationCtx, AuthQueryCtx } from "../tables.ts";
 import { endSessionsOf, type Owner, sessionsOf } from "./session_rows.ts";
-import { dropChallenges, dropEnrolments, replaceRecoveryCodes, totpOf } from "./factors/factor_rows.ts";
+import {
+  dropChallenges,
+  dropEnrolments,
+  passkeysOf,
+  replaceRecoveryCodes,
+  totpOf,
+} from "./factors/factor_rows.ts";
 
 export function userByEmail(ctx: AuthQueryCtx, email: string): Promise<AuthDoc<"_users"> | null> {
   return ctx.db.query("_users").withIndex("by_email", (q) => q.eq("email", email)).unique();
@@ -37,24 +43,58 @@ export async function removeUser(ctx: AuthMutationCtx, user: AuthDoc<"_users">):
   await dropIdentities(ctx, user._id);
   await dropChanges(ctx, user._id);
   await dropFactors(ctx, { user: user._id });
+  await dropKeys(ctx, user._id);
   await ctx.db.delete(user._id);
 }
 
 /**
- * Deletes the second factors of an account. Sign-ins that wait for one end, because nothing could finish them, and proofs in
- * its sessions no longer count. Returns whether there was a factor.
+ * Deletes the second factors and passkeys of an account. Sign-ins that wait for a factor end, because nothing could finish them,
+ * and proofs in its sessions no longer count.
  */
-export async function dropFactors(ctx: AuthMutationCtx, account: Owner): Promise<boolean> {
+export async function dropFactors(ctx: AuthMutationCtx, account: Owner): Promise<void> {
   const owner = "user" in account ? account.user : account.admin;
+  await dropTotp(ctx, owner);
+  if ("user" in account) {
+    for (const { _id } of await passkeysOf(ctx, account.user)) await ctx.db.delete(_id);
+  }
+  await forgetProofs(ctx, account);
+}
+
+/** Deletes the authenticator app of an account with all that depends on it. */
+export async function dropTotp(ctx: AuthMutationCtx, owner: string): Promise<void> {
   const totp = await totpOf(ctx, owner);
   if (totp !== null) await ctx.db.delete(totp._id);
   await dropEnrolments(ctx, owner);
   await replaceRecoveryCodes(ctx, owner, []);
   await dropChallenges(ctx, owner);
+}
+
+/** Proofs in the sessions of an account no longer count, except in one session. */
+export async function forgetProofs(
+  ctx: AuthMutationCtx,
+  account: Owner,
+  except: Id<"_sessions"> | null = null,
+): Promise<void> {
   for (const { _id, factorAt } of await sessionsOf(ctx, account)) {
-    if (factorAt !== undefined) await ctx.db.patch(_id, { factorAt: undefined });
+    if (factorAt !== undefined && _id !== except) await ctx.db.patch(_id, { factorAt: undefined });
   }
-  return totp !== null;
+}
+
+/** Revokes the API keys of a user. */
+async function dropKeys(ctx: AuthMutationCtx, user: Id<"_users">): Promise<void> {
+  const keys = await ctx.db.query("_api_keys").withIndex("by_user", (q) => q.eq("user", user)).collect();
+  for (const { _id } of keys) await ctx.db.delete(_id);
+}
+
+/** Returns the number of ways in which a user can sign in. `mail`: whether links are mailed to verified addresses. */
+export async function waysIn(
+  ctx: AuthQueryCtx,
+  { _id, email, emailVerified }: AuthDoc<"_users">,
+  { mail }: { readonly mail: boolean },
+): Promise<number> {
+  const password = await passwordHashOf(ctx, _id) === null ? 0 : 1;
+  const byMail = mail && email !== undefined && emailVerified ? 1 : 0;
+  return password + byMail + (await identitiesOf(ctx, _id)).length + (await passkeysOf(ctx, _id)).length;
 }
 
 /** Deletes the user's pending changes of address. */
@@ -79,6 +119,7 @@ export async function takeOver(ctx: AuthMutationCtx, user: AuthDoc<"_users">): P
   await dropIdentities(ctx, user._id);
   await dropChanges(ctx, user._id);
   await dropFactors(ctx, { user: user._id });
+  await dropKeys(ctx, user._id);
   await ctx.db.patch(user._id, { emailVerified: true });
 }
 

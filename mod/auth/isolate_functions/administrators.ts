@@ -5,7 +5,8 @@ import type { Id } from "../../functions/api/service.ts";
 import { authLimits } from "../limits.ts";
 import { adminMutation, adminQuery, type AuthDoc, type AuthQueryCtx, internalMutation } from "../tables.ts";
 import { dropFactors, passwordHashOf, setPasswordHash } from "./account_rows.ts";
-import { hasFactor } from "./factors/factor_rows.ts";
+import { needsSecondStep } from "./factors/factor_rows.ts";
+import { notSignedIn } from "./own_account.ts";
 import {
   endSession,
   endSessionsOf,
@@ -38,7 +39,7 @@ export const list = adminQuery({
 export const me = adminQuery({
   args: {},
   handler: async (ctx): Promise<AdministratorSummary | null> => {
-    const admin = await ctx.db.get(caller(ctx));
+    const admin = await ctx.db.get(callingAdmin(ctx));
     return admin === null ? null : await summary(ctx, admin);
   },
 });
@@ -51,7 +52,7 @@ export interface AdministratorSession extends SessionSummary {
 export const sessions = adminQuery({
   args: { adminId: z.string() },
   handler: async (ctx, { adminId }): Promise<AdministratorSession[]> => {
-    const { _id: admin } = await existing(ctx, adminId);
+    const { _id: admin } = await existingAdmin(ctx, adminId);
     const current = ctx.auth.sessionId();
     return (await sessionsOf(ctx, { admin })).reverse().map((session) => ({
       ...sessionSummary(session),
@@ -76,7 +77,7 @@ export const endOneSession = adminMutation({
 export const endSessions = adminMutation({
   args: { adminId: z.string() },
   handler: async (ctx, { adminId }): Promise<number> => {
-    const { _id: admin } = await existing(ctx, adminId);
+    const { _id: admin } = await existingAdmin(ctx, adminId);
     const current = ctx.auth.sessionId();
     return await endSessionsOf(ctx, { admin }, {
       except: current === null ? null : ctx.db.normalizeId("_sessions", current),
@@ -84,24 +85,11 @@ export const endSessions = adminMutation({
   },
 });
 
-/** Removes the second factors of an administrator who has lost the device; the caller's own are removed with a proof. */
-export const removeFactors = adminMutation({
-  args: { adminId: z.string() },
-  handler: async (ctx, { adminId }): Promise<null> => {
-    const { _id: admin } = await existing(ctx, adminId);
-    if (admin === ctx.auth.adminId()) {
-      throw new UserError("own_factors", "Remove your own second factor with a code of it");
-    }
-    await dropFactors(ctx, { admin });
-    return null;
-  },
-});
-
 /** Deletes an administrator and their sessions; the caller is allowed, the last administrator is not (`last_administrator`). */
 export const remove = adminMutation({
   args: { adminId: z.string() },
   handler: async (ctx, { adminId }): Promise<null> => {
-    const admin = await existing(ctx, adminId);
+    const admin = await existingAdmin(ctx, adminId);
     if ((await ctx.db.query("_admins").take(2)).length < 2) {
       throw new UserError("last_administrator", "The last administrator cannot be removed");
     }
@@ -117,7 +105,7 @@ export const remove = adminMutation({
 export const ownAdminCredential = internalMutation({
   args: {},
   handler: async (ctx): Promise<{ email: string; hash: string | null }> => {
-    const admin = await ctx.db.get(caller(ctx));
+    const admin = await ctx.db.get(callingAdmin(ctx));
     if (admin === null) throw notSignedIn();
     return { email: admin.email, hash: await passwordHashOf(ctx, admin._id) };
   },
@@ -127,7 +115,7 @@ export const ownAdminCredential = internalMutation({
 export const setOwnAdminPassword = internalMutation({
   args: { checkedHash: z.string().nullable(), passwordHash: z.string() },
   handler: async (ctx, { checkedHash, passwordHash }): Promise<boolean> => {
-    const admin = caller(ctx);
+    const admin = callingAdmin(ctx);
     if (await ctx.db.get(admin) === null) throw notSignedIn();
     if (await passwordHashOf(ctx, admin) !== checkedHash) return false;
     await setPasswordHash(ctx, admin, passwordHash);
@@ -145,12 +133,12 @@ async function summary(ctx: AuthQueryCtx, admin: AuthDoc<"_admins">): Promise<Ad
     email: admin.email,
     createdAt: admin._creationTime,
     sessions: (await sessionsOf(ctx, { admin: admin._id })).length,
-    secondFactor: await hasFactor(ctx, admin._id),
+    secondFactor: await needsSecondStep(ctx, admin._id),
     you: admin._id === ctx.auth.adminId(),
   };
 }
 
-async function existing(ctx: AuthQueryCtx, adminId: string): Promise<AuthDoc<"_admins">> {
+export async function existingAdmin(ctx: AuthQueryCtx, adminId: string): Promise<AuthDoc<"_admins">> {
   const id = ctx.db.normalizeId("_admins", adminId);
   const admin = id === null ? null : await ctx.db.get(id);
   if (admin === null) {
@@ -159,12 +147,8 @@ async function existing(ctx: AuthQueryCtx, adminId: string): Promise<AuthDoc<"_a
   return admin;
 }
 
-function caller(ctx: AuthQueryCtx): Id<"_admins"> {
+export function callingAdmin(ctx: AuthQueryCtx): Id<"_admins"> {
   const admin = ctx.auth.adminId();
   if (admin === null) throw notSignedIn();
   return admin;
-}
-
-function notSignedIn(): UserError {
-  return new UserError("not_signed_in", "Sign in first");
 }

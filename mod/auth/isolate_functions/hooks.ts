@@ -6,7 +6,7 @@ import { type NewSession, type OpenedSession, openSession } from "./session_rows
 /** The argument of the hooks: `authEventArgs` in `syncline/server`. */
 export interface UserEvent {
   readonly user: Id<"_users">;
-  readonly by: "password" | "mail" | "provider" | "token" | "administrator";
+  readonly by: "password" | "mail" | "provider" | "token" | "administrator" | "passkey";
   readonly provider?: string | undefined;
   readonly issuer?: string | undefined;
   readonly claims?: Record<string, unknown> | undefined;

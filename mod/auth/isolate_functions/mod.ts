@@ -14,6 +14,10 @@ import {
 import * as administrators from "./administrators.ts";
 import { confirmEmail, requestChange, requestCode, resetPassword, signInByMail } from "./codes.ts";
 import { findChallenge, finishChallenge } from "./factors/challenges.ts";
+import * as keys from "./api_keys.ts";
+import { findPasskey, signInWithPasskey } from "./factors/passkey_rows.ts";
+import * as passkeys from "./factors/own_passkeys.ts";
+import * as others from "./factors/others_factors.ts";
 import * as factors from "./factors/own_factors.ts";
 import {
   account,
@@ -36,24 +40,20 @@ import {
 } from "./identities/own_identities.ts";
 import { endSessionBy, findSession, impersonate, refreshSession, sweep } from "./sessions.ts";
 import { addressOf, createUser, deleteUserStep, setUserPassword } from "./user_changes.ts";
-import {
-  edit,
-  emails,
-  endOneSession,
-  endSessions,
-  get,
-  list,
-  removeFactors as removeUserFactors,
-} from "./users.ts";
+import { edit, emails, endOneSession, endSessions, get, list } from "./users.ts";
 import { tables } from "../tables.ts";
 
 /** Called by the server only, at `_system/auth:<name>`. */
 export const systemFunctions = {
+  addApiKey: keys.addApiKey,
+  addOwnApiKey: keys.addOwnApiKey,
+  addPasskey: passkeys.addPasskey,
   addressOf,
   admitSubject,
   beginFlow,
   beginLink,
   storeIdentity,
+  confirmAdminPassword: others.confirmAdminPassword,
   confirmEmail,
   confirmEnrolment: factors.confirmEnrolment,
   createAdmin,
@@ -63,23 +63,35 @@ export const systemFunctions = {
   emailTaken,
   endSessionBy,
   enrolmentOwner: factors.enrolmentOwner,
+  findApiKey: keys.findApiKey,
+  findApiKeyId: keys.findApiKeyId,
   findChallenge,
   findCredential,
   findEnrolment: factors.findEnrolment,
+  findPasskey,
   findSession,
   findSubject,
   finishChallenge,
   impersonate,
+  keyOwner: keys.keyOwner,
   linkIdentity,
   listAdmins,
   needsSetup,
+  noteApiKeyUse: keys.noteApiKeyUse,
   ownAdminCredential: administrators.ownAdminCredential,
   ownCredential,
   ownTotp: factors.ownTotp,
+  passkeyOwner: passkeys.passkeyOwner,
+  passkeysToProve: passkeys.passkeysToProve,
   prepareLink,
   proveFactor: factors.proveFactor,
+  provePasskey: passkeys.provePasskey,
   refreshSession,
   removeFactors,
+  removeFactorsOfAdmin: others.removeFactorsOfAdmin,
+  removeFactorsOfUser: others.removeFactorsOfUser,
+  removePasskey: passkeys.removePasskey,
+  removePasskeyOfUser: others.removePasskeyOfUser,
   removeTotp: factors.removeTotp,
   renewRecoveryCodes: factors.renewRecoveryCodes,
   requestChange,
@@ -93,6 +105,7 @@ export const systemFunctions = {
   setUserPassword,
   signIn,
   signInByMail,
+  signInWithPasskey,
   signInWithProvider,
   signUp,
   storeEnrolment: factors.storeEnrolment,
@@ -104,9 +117,13 @@ export const systemFunctions = {
 /** Called by clients about their own account, at `_auth:<name>`. */
 export const ownAccountFunctions = {
   account,
+  listApiKeys: keys.listOwnApiKeys,
   listFactors: factors.listFactors,
   listIdentities,
+  listPasskeys: passkeys.listPasskeys,
   listSessions,
+  renamePasskey: passkeys.renamePasskey,
+  revokeApiKey: keys.revokeOwnApiKey,
   setName,
   signOutEverywhere,
   signOutSession,
@@ -120,7 +137,6 @@ export const userFunctions = {
   endSessions,
   get,
   list,
-  removeFactors: removeUserFactors,
 };
 
 /** Called by administrators, at `_admin/administrators:<name>`. */
@@ -130,9 +146,11 @@ export const administratorFunctions = {
   list: administrators.list,
   me: administrators.me,
   remove: administrators.remove,
-  removeFactors: administrators.removeFactors,
   sessions: administrators.sessions,
 };
+
+/** Called by administrators, at `_admin/apiKeys:<name>`. */
+export const apiKeyFunctions = { list: keys.listApiKeys, revoke: keys.revokeApiKey };
 
 /** Called by `ctx.auth` in functions of the app, at `_ctx/auth:<name>`. */
 const ctxFunctions = { requireFactor: factors.requireFactor };
@@ -142,6 +160,7 @@ export const authModules: readonly SystemModule[] = [
   { path: "_system/auth", tables, functions: systemFunctions, admits: admitsAdmin as never },
   { path: "_admin/users", tables: {}, functions: userFunctions },
   { path: "_admin/administrators", tables: {}, functions: administratorFunctions },
+  { path: "_admin/apiKeys", tables: {}, functions: apiKeyFunctions },
   { path: "_auth", tables: {}, functions: ownAccountFunctions },
   { path: "_ctx/auth", tables: {}, functions: ctxFunctions },
 ];

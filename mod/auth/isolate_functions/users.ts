@@ -11,8 +11,9 @@ import {
   type AuthMutationCtx,
   type AuthQueryCtx,
 } from "../tables.ts";
-import { dropChanges, dropFactors, passwordHashOf, userByEmail } from "./account_rows.ts";
-import { hasFactor } from "./factors/factor_rows.ts";
+import { dropChanges, passwordHashOf, userByEmail } from "./account_rows.ts";
+import { needsSecondStep } from "./factors/factor_rows.ts";
+import { type OwnPasskey, shownPasskeys } from "./factors/own_passkeys.ts";
 import { profileSchema, setProfile } from "./user_changes.ts";
 import {
   endSession,
@@ -80,9 +81,10 @@ interface UserDetails extends UserSummary {
   readonly list: readonly SessionSummary[];
   /** Whether sign-ins need a second factor. */
   readonly secondFactor: boolean;
+  readonly passkeys: readonly OwnPasskey[];
 }
 
-/** Returns a user with their sessions; `null` if the user does not exist. */
+/** Returns a user with their sessions and passkeys; `null` if the user does not exist. */
 export const get = adminQuery({
   args: { userId: z.string() },
   handler: async (ctx, { userId }): Promise<UserDetails | null> => {
@@ -90,8 +92,9 @@ export const get = adminQuery({
     const user = id === null ? null : await ctx.db.get(id);
     if (user === null) return null;
     const sessions = (await sessionsOf(ctx, { user: user._id })).reverse().map(sessionSummary);
-    const secondFactor = await hasFactor(ctx, user._id);
-    return { ...await summary(ctx, user), list: sessions, secondFactor };
+    const secondFactor = await needsSecondStep(ctx, user._id);
+    const passkeys = await shownPasskeys(ctx, user._id);
+    return { ...await summary(ctx, user), list: sessions, secondFactor, passkeys };
   },
 });
 
@@ -134,15 +137,6 @@ export const endSessions = adminMutation({
   args: { userId: z.string() },
   handler: async (ctx, { userId }): Promise<number> =>
     await endSessionsOf(ctx, { user: (await existing(ctx, userId))._id }),
-});
-
-/** Removes the second factors of a user who has lost the device. */
-export const removeFactors = adminMutation({
-  args: { userId: z.string() },
-  handler: async (ctx, { userId }): Promise<null> => {
-    await dropFactors(ctx, { user: (await existing(ctx, userId))._id });
-    return null;
-  },
 });
 
 async function found(ctx: AuthQueryCtx, text: string): Promise<AuthDoc<"_users">[]> {

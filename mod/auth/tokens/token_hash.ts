@@ -20,7 +20,8 @@ export type HashUse =
   | "flow nonce"
   | "brought"
   | "challenge"
-  | "recovery";
+  | "recovery"
+  | "passkey challenge";
 
 /** Hashes secrets with one key. Reuses one hasher, which is safe because hashing is synchronous. */
 export class TokenHasher {

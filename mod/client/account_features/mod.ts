@@ -1,9 +1,21 @@
 /**
- * `syncline/accounts`: second factors of accounts, as functions that take the client. Browser-safe, and apart from the core so that
+ * `syncline/accounts`: second factors, passkeys and API keys of accounts, as functions that take the client. Browser-safe, and apart from the core so that
  * apps without them do not load it.
  *
  * @module
  */
+export { type ApiKeyScope, createApiKey, type OwnApiKey, ownApiKeys, revokeApiKey } from "./api_keys.ts";
+export {
+  addPasskey,
+  type OwnPasskey,
+  ownPasskeys,
+  type PasskeySignInOptions,
+  provePasskey,
+  removePasskey,
+  renamePasskey,
+  signInWithPasskey,
+  supportsPasskeys,
+} from "./passkeys.ts";
 export {
   challengeOf,
   confirmTotp,

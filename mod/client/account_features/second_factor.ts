@@ -1,6 +1,7 @@
 /** Second factors: authenticator apps and recovery codes. */
 import { functionReference } from "../../protocol/function_reference.ts";
 import type { SynclineClient } from "../client.ts";
+import { act } from "./act.ts";
 
 /** A sign-in that waits for a second factor. */
 export interface SignInChallenge {
@@ -137,8 +138,4 @@ export async function removeTotp(client: SynclineClient): Promise<void> {
  */
 export async function renewRecoveryCodes(client: SynclineClient): Promise<readonly string[]> {
   return (await act<RecoveryCodes>(client, "renewRecoveryCodes", {})).recoveryCodes;
-}
-
-async function act<Result>(client: SynclineClient, name: string, args: object): Promise<Result> {
-  return await client.action(`_auth:${name}`, { ...args }) as Result;
 }

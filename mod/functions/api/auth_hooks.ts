@@ -18,8 +18,8 @@ export const authHooksModule = "auth";
 export function authEventFields() {
   return {
     user: id("_users"),
-    /** The method: password, mail, provider, external token, or an administrator. */
-    by: zod.enum(["password", "mail", "provider", "token", "administrator"]),
+    /** The method: password, mail, provider, external token, an administrator, or passkey. */
+    by: zod.enum(["password", "mail", "provider", "token", "administrator", "passkey"]),
     /** Configured name of the provider. */
     provider: zod.string().nullable(),
     /** Issuer of the external identity. */

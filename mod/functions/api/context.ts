@@ -16,8 +16,10 @@ export interface Auth {
   userId(): Id<"_users"> | null;
   /** Id of the signed-in administrator, or `null`. */
   adminId(): Id<"_admins"> | null;
-  /** Id of the session, or `null`; external tokens have none. */
+  /** Id of the session, or `null`; external tokens and API keys have none. */
   sessionId(): string | null;
+  /** Id of the caller's API key, or `null`. A key acts as its user, or as no user. */
+  keyId(): string | null;
   /**
    * The ids together with the claims of an external token; `null` for anonymous callers. Reading `claims` counts as reading the
    * session, because the claims of two tokens of one user may differ.

@@ -99,8 +99,10 @@ function restoreInCluster(): ServiceError {
 export function verifyWith(authenticator: AccountsFeature["authenticator"]): VerifyToken {
   return async (token) => {
     const verification = await authenticator.verify(token);
-    if (!verification.ok) return null;
-    return { ...verification, isLive: () => authenticator.isLiveAdmin(verification.identity) };
+    // API keys, which alone never expire, are no administrator's.
+    if (!verification.ok || verification.expiresAt === null) return null;
+    const { identity, expiresAt } = verification;
+    return { identity, expiresAt, isLive: () => authenticator.isLiveAdmin(verification.identity) };
   };
 }
 

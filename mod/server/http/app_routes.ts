@@ -4,6 +4,7 @@ import { ServiceError } from "../../errors.ts";
 import type { RouteRequests } from "../../functions/host/mod.ts";
 import type { Caller } from "../../functions/host_port.ts";
 import { anonymous, type Identity } from "../../functions/identity.ts";
+import { refuseKey } from "../../functions/key_scope.ts";
 import { type CallError, errorIdOf, publicError, serviceErrorOf } from "../../functions/outcome.ts";
 import { errorResponse } from "../../kit/error_response.ts";
 import { requestPath } from "../../kit/http_request.ts";
@@ -53,7 +54,8 @@ export interface AppRoutesOptions {
 /** Answers a request with a route of the app; `null` if no route matches. */
 export type AppRoutes = (request: Request, info: Deno.ServeHandlerInfo) => Promise<Response> | null;
 
-const JWT = /^Bearer +([\w-]+\.[\w-]+\.[\w-]+) *$/i;
+/** A JWT or an API key. Other credentials are for the app. */
+const TOKEN = /^Bearer +([\w-]+\.[\w-]+\.[\w-]+|syncline_key_[\w-]{43}) *$/i;
 
 export function appRoutes({ routes, authenticator, dev, addressOf }: AppRoutesOptions): AppRoutes {
   return (request, info) => {
@@ -68,6 +70,8 @@ export function appRoutes({ routes, authenticator, dev, addressOf }: AppRoutesOp
     { route, guest }: { readonly route: string; readonly guest: Caller },
   ): Promise<Response> {
     const identity = await identityOf(request.headers.get("authorization"), authenticator);
+    const refused = refuseKey(identity, "route", `${request.method} ${requestPath(request)}`);
+    if (refused?.ok === false) throw new ServiceError("key_not_permitted", refused.error.message);
     const answered = await routes.respond({ request, route, identity, caller: callerOf(identity, guest) });
     return answered.ok ? answered.response : errorOf(answered.error, dev);
   }
@@ -75,7 +79,7 @@ export function appRoutes({ routes, authenticator, dev, addressOf }: AppRoutesOp
 
 /** Identity of the caller. Refuses invalid tokens of this server; other credentials are for the app. */
 async function identityOf(header: string | null, authenticator: Authenticator): Promise<Identity> {
-  const token = JWT.exec(header ?? "")?.[1];
+  const token = TOKEN.exec(header ?? "")?.[1];
   if (token === undefined) return anonymous;
   const verification = await authenticator.verify(token);
   if (verification.ok) return verification.identity;

@@ -33,7 +33,7 @@ export class RunReporter implements RunObserver, Disposable {
     if (this.#runs.length >= reportRunsMax || this.#chars + chars > reportCharsMax) return void this.#left++;
     this.#chars += chars;
     const error = outcome.ok ? null : outcome.error;
-    const { claims: _, ...caller } = identity;
+    const { claims: _claims, key: _key, ...caller } = identity;
     this.#runs.push({ ...end, kind, udfPath, identity: caller, error, logLines });
   }
 

@@ -2,6 +2,7 @@
 import {
   AccessTokens,
   AccountAuthenticator,
+  ApiKeyVerifier,
   type EndedSession,
   type ExternalIssuers,
 } from "../../auth/mod.ts";
@@ -156,10 +157,21 @@ async function wire(
   },
 ): Promise<{ readonly authenticator: AccountAuthenticator; readonly hub: Hub }> {
   const { keys } = await loadSecret(dataDir);
+  const systemCalls = new SystemCalls({
+    mutate: (call) => host.mutate(call),
+    query: (call) => hub.query(call),
+  });
   const authenticator = new AccountAuthenticator({
     accessTokens: new AccessTokens(keys.accessTokens),
     external: issuersOf(calls),
-    calls: new SystemCalls({ mutate: (call) => host.mutate(call), query: (call) => hub.query(call) }),
+    apiKeys: new ApiKeyVerifier({
+      calls: systemCalls,
+      secret: keys.tokenHashes,
+      now: Date.now,
+      log,
+      readOnly: false,
+    }),
+    calls: systemCalls,
     now: Date.now,
   });
   // Accounts receive commits first: a session that has ended sends nothing more.

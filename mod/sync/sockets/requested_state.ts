@@ -8,14 +8,17 @@ import type { AddQuery, Connect, ModifyQuerySet } from "../../protocol/client_me
 import type { StateVersion } from "../../protocol/state_version.ts";
 import { callerOf, guestInSession } from "../authenticator.ts";
 import type { QuerySpec, SharedQuery, Subscriber, View } from "../queries/shared_query.ts";
+import { refuseKey } from "../../functions/key_scope.ts";
 import { refuseCall } from "../refuse_call.ts";
 
 /** A query of the socket's set, from the accepted Add until its removal was sent. */
 export class LiveQuery implements Subscriber {
   readonly queryId: number;
   readonly spec: QuerySpec;
-  /** The fixed outcome of an invalid call, otherwise `null`. */
-  readonly refusal: Outcome | null;
+  /** The outcome of an invalid call, otherwise `null`. */
+  readonly #invalid: Outcome | null;
+  /** The fixed outcome of a call that is invalid or not in the scope of the caller's API key, otherwise `null`. */
+  refusal: Outcome | null;
   readonly view: View;
   /** First querySet version that includes it. */
   readonly liveFrom: number;
@@ -27,8 +30,8 @@ export class LiveQuery implements Subscriber {
 
   constructor({ queryId, udfPath, args }: AddQuery, view: View, liveFrom: number) {
     this.queryId = queryId;
-    this.refusal = refuseCall({ udfPath, args });
-    this.spec = this.refusal === null
+    this.refusal = this.#invalid = refuseCall({ udfPath, args });
+    this.spec = this.#invalid === null
       ? { udfPath, args, canonicalArgs: canonicalJson(args), origin: "client" }
       : { udfPath: "", args: {}, canonicalArgs: "{}", origin: "client" };
     this.view = view;
@@ -37,6 +40,11 @@ export class LiveQuery implements Subscriber {
 
   get identity(): Identity {
     return this.view.identity;
+  }
+
+  /** Returns the fixed outcome for the view's current identity, otherwise `null`. */
+  refusalNow(): Outcome | null {
+    return this.#invalid ?? refuseKey(this.identity, "query", this.spec.udfPath);
   }
 
   liveAt(querySet: number): boolean {

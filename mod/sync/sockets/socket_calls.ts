@@ -7,6 +7,7 @@ import { type CallError, isDiskFullFailure, isOutcomeUnknown } from "../../funct
 import type { Clock, Timer } from "../../kit/clock.ts";
 import { socketLimits } from "../../limits.ts";
 import type { Action, Mutation } from "../../protocol/client_messages.ts";
+import { refuseKey } from "../../functions/key_scope.ts";
 import { refuseCall } from "../refuse_call.ts";
 import type { FrameQueue } from "./inbound_frames.ts";
 import type { RequestedState } from "./requested_state.ts";
@@ -61,7 +62,7 @@ export class SocketCalls {
     const { turn, blame } = requested.callerOf(identity);
     if (this.mutationsInFlight === 0) this.#queueKey = turn;
     const whose = { identity, origin: "client", caller: { turn: this.#queueKey, blame } } as const;
-    const refusal = refuseCall({ udfPath, args });
+    const refusal = refuseCall({ udfPath, args }) ?? refuseKey(identity, "mutation", udfPath);
     const call: MutationCall = refusal?.ok === false
       // Omits path and arguments, which may be what is too large.
       ? { udfPath: "", args: {}, ...whose, failedWith: refusal.error }
@@ -89,7 +90,7 @@ export class SocketCalls {
     const { requested } = this.#socket;
     const { identity } = requested;
     this.inFlight++;
-    const outcome = refuseCall({ udfPath, args }) ??
+    const outcome = refuseCall({ udfPath, args }) ?? refuseKey(identity, "action", udfPath) ??
       await host.act({ udfPath, args, identity, origin: "client", caller: requested.callerOf(identity) });
     if (this.#socket.isOpen) {
       const { errorIds } = requested.client;

@@ -8,6 +8,7 @@ import type { Caller, FunctionCall } from "../../functions/host_port.ts";
 import { anonymous, type Identity } from "../../functions/identity.ts";
 import type { Outcome } from "../../functions/outcome.ts";
 import { socketLimits } from "../../limits.ts";
+import { refuseKey } from "../../functions/key_scope.ts";
 import { AUTHORIZE_PATH, type PresenceContext, SocketPresence } from "../../presence/mod.ts";
 import { presenceLimits } from "../../presence/limits.ts";
 import type {
@@ -372,6 +373,8 @@ export class SyncConnection implements AdvancingSocket, SessionSocket, SocketHan
 
   #authorizeRoom(room: string): Promise<Outcome> {
     const { identity } = this.requested;
+    const refusal = refuseKey(identity, "query", AUTHORIZE_PATH);
+    if (refusal !== null) return Promise.resolve(refusal);
     const caller = this.requested.callerOf(identity);
     return this.#context.query({
       udfPath: AUTHORIZE_PATH,

@@ -178,9 +178,7 @@ export class Transitions {
         // Earlier steps belong to the old identity.
         if (this.#begunSteps > 0) return;
         this.identity = step.identity;
-        for (const query of this.queries) {
-          if (query.refusal === null) this.#options.shared.identityChanged(query);
-        }
+        for (const query of this.queries) this.#identityChanged(query);
       }
       this.#begunSteps++;
     }
@@ -298,7 +296,16 @@ export class Transitions {
     return live;
   }
 
+  #identityChanged(query: LiveQuery): void {
+    const refusal = query.refusalNow();
+    if (query.refusal === null && refusal === null) return this.#options.shared.identityChanged(query);
+    // The scope of an API key includes the query or excludes it.
+    this.#unsubscribe(query);
+    this.#subscribe(query);
+  }
+
   #subscribe(query: LiveQuery): void {
+    query.refusal = query.refusalNow();
     if (query.refusal === null) this.#options.shared.subscribe(query, query.spec);
     else query.shared = fixedQuery(query, query.refusal);
   }

@@ -14,6 +14,7 @@ import {
   enrolledAdmin,
   enrolledUser,
   STEP_MS,
+  verifiedUser,
   wrongCode,
 } from "../support/test_factors.ts";
 
@@ -29,7 +30,7 @@ const start = async (accounts: TestAccounts, accessToken: string, args: object =
 
 Deno.test("MF7 an authenticator app is set up with the password and its first code", async () => {
   await using accounts = await startTestAccounts();
-  const { accessToken } = await accounts.signUp(email);
+  const { accessToken } = await verifiedUser(accounts);
   for (const args of [{}, { password: "wrong horse" }]) {
     await assert.rejects(start(accounts, accessToken, args), { message: "invalid_credentials" });
   }
@@ -58,9 +59,36 @@ Deno.test("MF7 an authenticator app is set up with the password and its first co
   assert.equal(await accounts.call("_auth:listFactors", {}, null), null);
 });
 
-Deno.test("MF7 of two enrolments the newer one counts, and two confirmations at once make one factor", async () => {
+Deno.test("MF7 an account whose address is not verified sets up no factor, unless the server sends no mail", async () => {
   await using accounts = await startTestAccounts();
   const { accessToken } = await accounts.signUp(email);
+  await assert.rejects(start(accounts, accessToken), { message: "email_not_verified" });
+  await accounts.post("/verify-email/confirm", { token: (await accounts.mailTo(email))?.token });
+  assert.match((await start(accounts, accessToken)).enrolmentId, /./);
+  await using silent = await startTestAccounts({ mail: false });
+  assert.match((await start(silent, (await silent.signUp(email)).accessToken)).enrolmentId, /./);
+});
+
+Deno.test("MF7 an account without a password sets up a factor only soon after a sign-in", async () => {
+  await using accounts = await startTestAccounts();
+  const signIn = async () => {
+    await accounts.post("/magic/request", { email });
+    return (await accounts.post("/magic/verify", { token: (await accounts.mailTo(email))?.token })).body;
+  };
+  const { accessToken, refreshToken } = await signIn();
+  accounts.clock.now += 10 * 60_000 - 1;
+  assert.match((await start(accounts, accessToken, {})).enrolmentId, /./);
+  accounts.clock.now += 2;
+  await assert.rejects(start(accounts, accessToken, {}), { message: "confirmation_required" });
+  // A refresh is no sign-in.
+  const { body: refreshed } = await accounts.post("/refresh", { refreshToken });
+  await assert.rejects(start(accounts, refreshed.accessToken, {}), { message: "confirmation_required" });
+  assert.match((await start(accounts, (await signIn()).accessToken, {})).enrolmentId, /./);
+});
+
+Deno.test("MF7 of two enrolments the newer one counts, and two confirmations at once make one factor", async () => {
+  await using accounts = await startTestAccounts();
+  const { accessToken } = await verifiedUser(accounts);
   const older = await start(accounts, accessToken);
   const newer = await start(accounts, accessToken);
   const confirm = ({ enrolmentId, secret }: Started) =>
@@ -78,7 +106,7 @@ Deno.test("MF7 of two enrolments the newer one counts, and two confirmations at 
 
 Deno.test("MF7 an enrolment of another user or from ten minutes ago cannot be confirmed", async () => {
   await using accounts = await startTestAccounts();
-  const { accessToken } = await accounts.signUp(email);
+  const { accessToken } = await verifiedUser(accounts);
   const other = await accounts.signUp("b@example.com");
   const { enrolmentId, secret } = await start(accounts, accessToken);
   const confirm = (token: string) =>
@@ -167,7 +195,9 @@ Deno.test("MF7 a guest, an impersonating administrator and a disabled setting se
 
 Deno.test("MF5 a user who proves to own the address of an unverified account loses the factors of its creator", async () => {
   await using accounts = await startTestAccounts();
-  await enrolledUser(accounts);
+  const { owner } = await enrolledUser(accounts);
+  const { accessToken } = await accounts.signInAdmin("root@example.com");
+  await accounts.call("_admin/users:edit", { userId: owner, emailVerified: false }, accessToken);
   await accounts.post("/magic/request", { email });
   const { status } = await accounts.post("/magic/verify", { token: (await accounts.mailTo(email))?.token });
   assert.equal(status, 200);
@@ -178,7 +208,7 @@ Deno.test("MF5 a user who proves to own the address of an unverified account los
 Deno.test("MF5 nothing of the factors of a deleted user or administrator remains", async () => {
   await using accounts = await startTestAccounts();
   const { owner } = await enrolledUser(accounts);
-  const other = await accounts.signUp("b@example.com");
+  const other = await verifiedUser(accounts, "b@example.com");
   await start(accounts, other.accessToken);
   await challenge(accounts);
   const admin = await enrolledAdmin(accounts, "root@example.com");
@@ -213,6 +243,41 @@ Deno.test("MF8 administrators remove the factors of others, not their own withou
   assert.equal(await accounts.service.admins.removeFactors("ROOT@example.com"), true);
   assert.equal(await accounts.service.admins.removeFactors("nobody@example.com"), false);
   assert.deepEqual(await list(), [false, false]);
+});
+
+Deno.test("MF8 administrators remove the factors of others only soon after they confirmed who they are", async () => {
+  await using accounts = await startTestAccounts();
+  const { owner } = await enrolledUser(accounts);
+  const { owner: otherAdmin } = await enrolledAdmin(accounts, "other@example.com");
+  const plain = await accounts.signInAdmin("plain@example.com");
+  const secured = await enrolledAdmin(accounts, "root@example.com");
+  const remove = async (accessToken: string) => {
+    await accounts.call("_admin/users:removeFactors", { userId: owner }, accessToken);
+    await accounts.call("_admin/administrators:removeFactors", { adminId: otherAdmin }, accessToken);
+  };
+  accounts.clock.now += 10 * 60_000;
+  await assert.rejects(remove(plain.accessToken), { message: "confirmation_required" });
+  await assert.rejects(remove(secured.accessToken), { message: "factor_required" });
+  const confirm = (accessToken: string, given: string) =>
+    accounts.call("_admin/administrators:confirmPassword", { password: given }, accessToken);
+  await assert.rejects(confirm(plain.accessToken, "wrong horse"), { message: "invalid_credentials" });
+  await assert.rejects(remove(plain.accessToken), { message: "confirmation_required" });
+  await confirm(plain.accessToken, password);
+  // The password is not enough for those who have a factor.
+  await confirm(secured.accessToken, password);
+  await assert.rejects(remove(secured.accessToken), { message: "factor_required" });
+  assert.equal(accounts.port.rows("_totp").length, 3);
+  await remove(plain.accessToken);
+  assert.equal(accounts.port.rows("_totp").length, 1);
+  await accounts.call(
+    "_admin/administrators:proveFactor",
+    { code: codeOf(secured.secret, accounts.clock.now) },
+    secured.accessToken,
+  );
+  await remove(secured.accessToken);
+  // Users have no such function, and a session that ended confirms nothing.
+  const user = await accounts.signUp("b@example.com");
+  await assert.rejects(confirm(user.accessToken, password));
 });
 
 Deno.test("MF8 administrators change their factors only by the audited functions", async () => {
@@ -257,7 +322,7 @@ const app = {
 
 Deno.test("MF6 a function that needs a factor runs in sessions that proved one, and recently if it says so", async () => {
   await using accounts = await startTestAccounts({ app });
-  const plain = await accounts.signUp(email);
+  const plain = await verifiedUser(accounts);
   const refused = async (path: string, token: string | null, data?: object) => {
     const call = {
       udfPath: path,

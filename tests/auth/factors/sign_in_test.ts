@@ -14,6 +14,7 @@ import {
   enrolledAdmin,
   enrolledUser,
   STEP_MS,
+  verifiedUser,
   wrongCode,
 } from "../support/test_factors.ts";
 import { startTestSignIns } from "../support/test_sign_ins.ts";
@@ -224,7 +225,7 @@ Deno.test("MF4 no table holds a secret, a challenge or a recovery code in the cl
   await using accounts = await startTestAccounts();
   const { secret, recoveryCodes } = await enrolledUser(accounts);
   const open = await challenge(accounts);
-  const { accessToken } = await accounts.signUp("b@example.com");
+  const { accessToken } = await verifiedUser(accounts, "b@example.com");
   const pending = await accounts.call("_auth:startTotp", { password }, accessToken) as { secret: string };
   const tables = ["_totp", "_totp_enrolments", "_recovery_codes", "_sign_in_challenges"];
   const rows = tables.map((table) => accounts.port.rows(table));

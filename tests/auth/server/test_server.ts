@@ -24,7 +24,7 @@ export interface TestServer extends AsyncDisposable {
   /** Resolves once a line has been logged. */
   logs(line: string): Promise<void>;
   /** A socket that has sent Connect and, with a token, Authenticate. */
-  socket(token?: string): Promise<TestSocket>;
+  socket(token?: string, features?: readonly string[]): Promise<TestSocket>;
   /** Stops and starts again on the same folder. */
   restart(between?: () => Promise<void>): Promise<void>;
 }
@@ -94,7 +94,7 @@ export async function startTestServer(
         await new Promise((resolve) => logging.addEventListener("line", resolve, { once: true }));
       }
     },
-    async socket(token) {
+    async socket(token, features) {
       const socket = await TestSocket.open(`${server.url}/api/sync`);
       socket.send({
         type: "Connect",
@@ -102,6 +102,7 @@ export async function startTestServer(
         connectionCount: 0,
         lastCloseReason: null,
         clientVersion: "test",
+        ...(features !== undefined && { features }),
       });
       if (token !== undefined) socket.send({ type: "Authenticate", baseVersion: 0, token });
       return socket;

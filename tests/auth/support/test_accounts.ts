@@ -16,6 +16,8 @@ export interface TestAccountsOptions {
   readonly signups?: boolean;
   readonly magicLink?: boolean;
   readonly totp?: boolean;
+  readonly passkeys?: boolean;
+  readonly userKeys?: readonly string[];
   readonly requireVerification?: boolean;
   readonly mail?: boolean;
   readonly dev?: boolean;
@@ -26,6 +28,8 @@ export interface TestAccountsOptions {
   readonly app?: AppParts;
   /** Providers and issuers. */
   readonly externalAuth?: (now: () => number) => Promise<ExternalAuth>;
+  /** Default: http://localhost:3210. */
+  readonly publicUrl?: string;
   /** Address of the server, as browsers know it. */
   readonly origin?: string;
   /** Called for each counted response. */
@@ -95,12 +99,14 @@ export async function startTestAccounts(options: TestAccountsOptions = {}): Prom
       signups: options.signups ?? true,
       magicLink: options.magicLink ?? true,
       totp: options.totp ?? true,
+      passkeys: options.passkeys ?? true,
+      userKeys: options.userKeys ?? [],
       requireVerification: options.requireVerification ?? false,
     },
     accessTokenMs: 900_000,
     redirectUrls: options.redirectUrls ?? ["https://app.example.com/auth"],
     dev: options.dev ?? false,
-    publicUrl: () => "http://localhost:3210",
+    publicUrl: () => options.publicUrl ?? "http://localhost:3210",
     mailer: options.mail === false ? null : mailer,
     templatesDir: null,
     appName: "Test",

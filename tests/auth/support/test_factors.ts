@@ -1,6 +1,7 @@
 /** Accounts with second factors, and an authenticator app in the test's hands. */
 import assert from "node:assert/strict";
 import { Secret, TOTP } from "otpauth";
+import type { Tokens } from "../../../mod/auth/tokens/session_tokens.ts";
 import { type Answer, password, type TestAccounts } from "./test_accounts.ts";
 
 export const email = "a@example.com";
@@ -46,9 +47,19 @@ export async function enroll(
   return { secret, accessToken, owner, ...confirmed as { recoveryCodes: readonly string[] } };
 }
 
+/** Signs up a user, whose address is verified. */
+export async function verifiedUser(accounts: TestAccounts, address = email): Promise<Tokens> {
+  const tokens = await accounts.signUp(address);
+  const { status } = await accounts.post("/verify-email/confirm", {
+    token: (await accounts.mailTo(address))?.token,
+  }, { from: address });
+  assert.equal(status, 200);
+  return tokens;
+}
+
 /** A user with an authenticator app. */
 export async function enrolledUser(accounts: TestAccounts, address = email): Promise<Enrolled> {
-  const { accessToken, userId = "" } = await accounts.signUp(address);
+  const { accessToken, userId = "" } = await verifiedUser(accounts, address);
   return await enroll(accounts, { accessToken, owner: userId });
 }
 

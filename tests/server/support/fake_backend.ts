@@ -95,7 +95,14 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
     trustedProxies: [],
     explicitOptions: { values: defaultOptions(), explicit: new Map() },
     accounts: {
-      policy: { signups: true, magicLink: true, totp: true, requireVerification: false },
+      policy: {
+        signups: true,
+        magicLink: true,
+        totp: true,
+        passkeys: true,
+        userKeys: [],
+        requireVerification: false,
+      },
       accessTokenMs: 900_000,
       redirectUrls: [],
       smtp: null,

@@ -9,14 +9,16 @@ import { Menu } from "../../ui/menu.tsx";
 import { attempt } from "../../ui/toasts.tsx";
 import { TableCard, View } from "../../ui/view.tsx";
 import { Time } from "../../ui/format.tsx";
+import { useIdentityProof } from "../../ui/identity_proof.tsx";
 import { SecondFactor } from "./second_factor.tsx";
 
 export function Administrators() {
   const list = useQuery(api.administrators.list);
   const remove = useMutation(api.administrators.remove);
   const endSessions = useMutation(api.administrators.endSessions);
-  const removeFactors = useMutation(api.administrators.removeFactors);
+  const removeFactors = useAction(api.administrators.removeFactors);
   const { ask, dialog } = useConfirm();
+  const { confirmed, proofDialog } = useIdentityProof();
   const [creating, setCreating] = useCreateDialog("administrators");
   const [changing, setChanging] = useState(false);
   const [securing, setSecuring] = useState(false);
@@ -67,7 +69,7 @@ export function Administrators() {
                         text: "The administrator signs in without one until they set up another one.",
                         button: "Remove second factor",
                         done: "Second factor removed.",
-                        run: () => removeFactors({ adminId }),
+                        run: () => confirmed(() => removeFactors({ adminId })),
                       }),
                   },
                   {
@@ -92,6 +94,7 @@ export function Administrators() {
       {securing && <SecondFactor onClose={() => setSecuring(false)} />}
       {changing && <ChangePassword onClose={() => setChanging(false)} />}
       {dialog}
+      {proofDialog}
     </View>
   );
 }

@@ -1,7 +1,6 @@
 /** The second factor of the signed-in administrator: set up, recovery codes, removal. */
 import { type FormEvent, useState } from "react";
-import { FunctionError } from "syncline/client";
-import { type NewTotp, ownFactors, proofOf } from "syncline/accounts";
+import { type NewTotp, ownFactors } from "syncline/accounts";
 import { useAction, useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
 import { Button, TextField } from "../../ui/controls.tsx";
@@ -9,6 +8,7 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { Time } from "../../ui/format.tsx";
 import { attempt } from "../../ui/toasts.tsx";
 import { Loading } from "../../ui/view.tsx";
+import { useIdentityProof } from "../../ui/identity_proof.tsx";
 
 const { administrators } = api;
 
@@ -103,32 +103,10 @@ function Manage({ factors, onCodes, onClose }: {
   readonly onCodes: (codes: readonly string[]) => void;
   readonly onClose: () => void;
 }) {
-  const prove = useAction(administrators.proveFactor);
   const remove = useAction(administrators.removeTotp);
   const renew = useAction(administrators.renewRecoveryCodes);
-  /** A change that waits until the second factor was proved. */
-  const [waiting, setWaiting] = useState<(() => Promise<void>) | null>(null);
-
-  async function change(run: () => Promise<void>): Promise<void> {
-    await attempt(async () => {
-      try {
-        await run();
-      } catch (error) {
-        if (!(error instanceof FunctionError) || error.code !== "factor_required") throw error;
-        setWaiting(() => run);
-      }
-    });
-  }
-
-  async function submit(event: FormEvent<HTMLFormElement>): Promise<void> {
-    event.preventDefault();
-    const code = String(new FormData(event.currentTarget).get("code"));
-    await attempt(async () => {
-      await prove(proofOf(code));
-      setWaiting(null);
-      await waiting?.();
-    });
-  }
+  const { confirmed, proofDialog } = useIdentityProof();
+  const change = (run: () => Promise<void>) => void attempt(() => confirmed(run));
 
   const renewCodes = async () => onCodes((await renew({})).recoveryCodes);
   const removeFactor = async () => {
@@ -140,17 +118,15 @@ function Manage({ factors, onCodes, onClose }: {
       open
       title="My second factor"
       onClose={onClose}
-      footer={waiting === null
-        ? (
-          <>
-            <Button onClick={() => void change(renewCodes)}>New recovery codes</Button>
-            <Button tone="bad" onClick={() => void change(removeFactor)}>Remove second factor</Button>
-          </>
-        )
-        : <Button type="submit" form="prove" tone="accent">Continue</Button>}
+      footer={
+        <>
+          <Button onClick={() => change(renewCodes)}>New recovery codes</Button>
+          <Button tone="bad" onClick={() => change(removeFactor)}>Remove second factor</Button>
+        </>
+      }
     >
       {!factors?.totp && <Loading />}
-      {factors?.totp && waiting === null && (
+      {factors?.totp && (
         <dl className="facts">
           <dt>Authenticator app</dt>
           <dd>
@@ -164,18 +140,7 @@ function Manage({ factors, onCodes, onClose }: {
           <dd>{factors.recoveryCodes} left</dd>
         </dl>
       )}
-      {waiting !== null && (
-        <form id="prove" className="stack" onSubmit={(event) => void submit(event)}>
-          <TextField
-            label="Code"
-            name="code"
-            autoComplete="one-time-code"
-            required
-            autoFocus
-            hint="From your authenticator app, or one of your recovery codes."
-          />
-        </form>
-      )}
+      {proofDialog}
     </Dialog>
   );
 }

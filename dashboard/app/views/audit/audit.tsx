@@ -23,6 +23,7 @@ const SUBJECTS = [
   ["_admin/schedule:", "Schedule"],
   ["_admin/migrations:", "Migrations"],
   ["_admin/env:", "Variables"],
+  ["_admin/apiKeys:", "API keys"],
   ["_admin/deployKeys:", "Deploy keys"],
   ["PUT /api/admin/functions", "Deploys"],
   ["POST /api/admin/functions/rollback", "Rollbacks"],

@@ -87,6 +87,7 @@ const ACTIONS: Readonly<Record<string, Describe>> = {
   "_admin/users:endSessions": user("ended all sessions of"),
   "_admin/users:remove": user("deleted the user"),
   "_admin/users:removeFactors": user("removed the second factor of"),
+  "_admin/users:removePasskey": user("removed a passkey of"),
   "_admin/administrators:create": named("created the administrator", "email"),
   "_admin/administrators:remove": (arg, nameOf) => ({
     verb: "removed the administrator",
@@ -98,6 +99,7 @@ const ACTIONS: Readonly<Record<string, Describe>> = {
     subject: nameOf(`admin:${arg("adminId")}`),
   }),
   "_admin/administrators:changePassword": plain("changed their own password"),
+  "_admin/administrators:confirmPassword": plain("confirmed their identity with their password"),
   "_admin/administrators:removeFactors": (arg, nameOf) => ({
     verb: "removed the second factor of",
     subject: nameOf(`admin:${arg("adminId")}`),
@@ -127,6 +129,8 @@ const ACTIONS: Readonly<Record<string, Describe>> = {
   "_admin/migrations:run": named("started the migration", "path"),
   "_admin/migrations:halt": plain("stopped a migration"),
   "_admin/env:set": (arg) => ({ verb: "changed variables", rest: `: ${inner(arg("changes"))}` }),
+  "_admin/apiKeys:create": named("created the API key", "name"),
+  "_admin/apiKeys:revoke": named("revoked the API key", "name"),
   "_admin/deployKeys:create": named("created the deploy key", "name"),
   "_admin/deployKeys:revoke": named("revoked the deploy key", "name"),
 };

@@ -1,4 +1,4 @@
-/** Deploy keys, environment variables and data migrations. */
+/** Keys, environment variables and data migrations. */
 import { type FormEvent, useState } from "react";
 import { useAction, useMutation, useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
@@ -7,7 +7,9 @@ import { Dialog, useConfirm } from "../../ui/dialog.tsx";
 import { Time } from "../../ui/format.tsx";
 import { attempt } from "../../ui/toasts.tsx";
 import { TableCard, View } from "../../ui/view.tsx";
+import { ApiKeys } from "./api_keys.tsx";
 import { Migrations } from "./migrations.tsx";
+import { ShownKey } from "./shown_key.tsx";
 import { Variables } from "./variables.tsx";
 
 /** Deploy keys: created, shown once, revoked. A deploy key grants access to deploys only. */
@@ -85,32 +87,9 @@ function NewKey({ onClose }: { readonly onClose: () => void }) {
   }
   if (key !== null) {
     return (
-      <Dialog
-        open
-        title="New deploy key"
-        text="Copy the key now. It is not stored and cannot be shown again."
-        onClose={onClose}
-        footer={
-          <>
-            <Button
-              onClick={() => void attempt(() => navigator.clipboard.writeText(key), "Key copied.")}
-            >
-              Copy
-            </Button>
-            <Button tone="accent" onClick={onClose}>Done</Button>
-          </>
-        }
-      >
-        <TextField
-          label="Deploy key"
-          value={key}
-          readOnly
-          onFocus={(event) => event.currentTarget.select()}
-        />
-        <p className="quiet">
-          Pass it to the command as <code>SYNCLINE_DEPLOY_KEY</code>.
-        </p>
-      </Dialog>
+      <ShownKey label="deploy key" value={key} onClose={onClose}>
+        Pass it to the command as <code>SYNCLINE_DEPLOY_KEY</code>.
+      </ShownKey>
     );
   }
   return (
@@ -132,11 +111,12 @@ export function Deploying() {
   return (
     <View
       title="Deployment"
-      text="Data migrations, environment variables and deploy keys."
+      text="Data migrations, environment variables and keys."
     >
       <Migrations />
       <Variables />
       <DeployKeys />
+      <ApiKeys />
     </View>
   );
 }

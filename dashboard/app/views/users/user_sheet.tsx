@@ -1,5 +1,6 @@
 /** Details of a user: profile, sessions and actions. */
 import { type FormEvent, useState } from "react";
+import type { OwnPasskey } from "syncline/accounts";
 import { useAction, useMutation, useQuery } from "syncline/react";
 import { beginFlow } from "../../../../mod/client/accounts/flows.ts";
 import { adminSession } from "../../server/admin_session.ts";
@@ -10,6 +11,7 @@ import { Dialog, useConfirm } from "../../ui/dialog.tsx";
 import { Time } from "../../ui/format.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { attempt, showToast } from "../../ui/toasts.tsx";
+import { useIdentityProof } from "../../ui/identity_proof.tsx";
 import { Card, Empty, Loading } from "../../ui/view.tsx";
 
 interface Tokens {
@@ -44,10 +46,11 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
   const edit = useMutation(api.users.edit);
   const endSession = useMutation(api.users.endSession);
   const endAll = useMutation(api.users.endSessions);
-  const removeFactors = useMutation(api.users.removeFactors);
+  const removeFactors = useAction(api.users.removeFactors);
   const sendReset = useAction(api.users.sendReset);
   const remove = useAction(api.users.remove);
   const { ask, dialog } = useConfirm();
+  const { confirmed, proofDialog } = useIdentityProof();
   const [settingPassword, setSettingPassword] = useState(false);
 
   async function save(event: FormEvent<HTMLFormElement>): Promise<void> {
@@ -85,14 +88,14 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
               },
               {
                 text: "Remove second factor",
-                disabled: !user.secondFactor,
+                disabled: !user.secondFactor && user.passkeys.length === 0,
                 run: () =>
                   ask({
                     title: "Remove the second factor?",
-                    text: "The user signs in without one until they set up another one.",
+                    text: "Removes the authenticator app, the recovery codes and all passkeys.",
                     button: "Remove second factor",
                     done: "Second factor removed.",
-                    run: () => removeFactors({ userId }),
+                    run: () => confirmed(() => removeFactors({ userId })),
                   }),
               },
               {
@@ -151,6 +154,7 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
               <a href={href(["logs"], { caller: `user:${userId}`, outcome: "error" })}>Failed</a>
             </dd>
           </dl>
+          <Passkeys userId={userId} passkeys={user.passkeys} />
           <Card
             flush
             title="Sessions"
@@ -196,7 +200,54 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
       )}
       {settingPassword && <SetPassword userId={userId} onClose={() => setSettingPassword(false)} />}
       {dialog}
+      {proofDialog}
     </Dialog>
+  );
+}
+
+function Passkeys({ userId, passkeys }: {
+  readonly userId: string;
+  readonly passkeys: readonly OwnPasskey[];
+}) {
+  const remove = useAction(api.users.removePasskey);
+  const { ask, dialog } = useConfirm();
+  const { confirmed, proofDialog } = useIdentityProof();
+  if (passkeys.length === 0) return null;
+  return (
+    <Card flush title="Passkeys">
+      <table className="table">
+        <tbody>
+          {passkeys.map(({ passkeyId, name, createdAt, lastUsedAt, backedUp }) => (
+            <tr key={passkeyId}>
+              <td>
+                {name} {backedUp && <Badge>backed up</Badge>}
+              </td>
+              <td>
+                {lastUsedAt === null ? "never used, added " : "last used "}
+                <Time at={lastUsedAt ?? createdAt} as="ago" />
+              </td>
+              <td className="number">
+                <Button
+                  aria-label={`Remove ${name}`}
+                  onClick={() =>
+                    ask({
+                      title: `Remove the passkey ${name}?`,
+                      text: "It can no longer sign in. Sessions that it opened stay: end them below.",
+                      button: "Remove passkey",
+                      done: "Passkey removed.",
+                      run: () => confirmed(() => remove({ userId, passkeyId })),
+                    })}
+                >
+                  Remove
+                </Button>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {dialog}
+      {proofDialog}
+    </Card>
   );
 }
 

@@ -4,7 +4,7 @@ import { authLimits } from "../../limits.ts";
 import { type AuthDoc, type AuthMutationCtx, internalMutation } from "../../tables.ts";
 import { completeSignIn, type UserEvent } from "../hooks.ts";
 import { newSessionSchema, type OpenedSession, openSession, type SignInResult } from "../session_rows.ts";
-import { challengesOf, factorProofSchema, hasFactor, totpOf, useProof } from "./factor_rows.ts";
+import { challengesOf, factorProofSchema, needsSecondStep, totpOf, useProof } from "./factor_rows.ts";
 
 /** Opens a session of an authenticated user, or stores a challenge if the account has a second factor. */
 export async function signIn(
@@ -12,7 +12,7 @@ export async function signIn(
   { user, ...event }: UserEvent,
   session: z.infer<typeof newSessionSchema>,
 ): Promise<SignInResult> {
-  if (!await hasFactor(ctx, user)) return await completeSignIn(ctx, { user, ...event }, session);
+  if (!await needsSecondStep(ctx, user)) return await completeSignIn(ctx, { user, ...event }, session);
   return await storeChallenge(ctx, { owner: user, session, event });
 }
 
@@ -22,7 +22,7 @@ export async function signInAdmin(
   admin: AuthDoc<"_admins">["_id"],
   session: z.infer<typeof newSessionSchema>,
 ): Promise<SignInResult> {
-  if (!await hasFactor(ctx, admin)) return await openSession(ctx, { admin }, { session });
+  if (!await needsSecondStep(ctx, admin)) return await openSession(ctx, { admin }, { session });
   return await storeChallenge(ctx, { owner: admin, session });
 }
 

@@ -1,6 +1,7 @@
 /** Rows of second factors within a transaction: look-ups, single use of codes, deletion. */
 import { z } from "zod";
 import { UserError } from "../../../errors.ts";
+import type { Id } from "../../../functions/api/service.ts";
 import { authLimits } from "../../limits.ts";
 import type { AuthDoc, AuthMutationCtx, AuthQueryCtx } from "../../tables.ts";
 
@@ -13,9 +14,25 @@ export const factorProofSchema = z.discriminatedUnion("kind", [
 ]);
 export type FactorProof = z.infer<typeof factorProofSchema>;
 
-/** Whether sign-ins of an account need a second factor. */
-export async function hasFactor(ctx: AuthQueryCtx, owner: string): Promise<boolean> {
+/** Whether sign-ins of an account take a second step. Those with a passkey never do. */
+export async function needsSecondStep(ctx: AuthQueryCtx, owner: string): Promise<boolean> {
   return await totpOf(ctx, owner) !== null;
+}
+
+/** Whether the account has a factor to prove: an authenticator app or a passkey. */
+export async function hasFactor(ctx: AuthQueryCtx, owner: string): Promise<boolean> {
+  if (await needsSecondStep(ctx, owner)) return true;
+  const user = ctx.db.normalizeId("_users", owner);
+  return user !== null && await passkeysIn(ctx, user).first() !== null;
+}
+
+/** Returns the passkeys of a user, oldest first. */
+export function passkeysOf(ctx: AuthQueryCtx, user: Id<"_users">): Promise<AuthDoc<"_passkeys">[]> {
+  return passkeysIn(ctx, user).take(authLimits.passkeysPerUserMax);
+}
+
+function passkeysIn(ctx: AuthQueryCtx, user: Id<"_users">) {
+  return ctx.db.query("_passkeys").withIndex("by_user", (q) => q.eq("user", user));
 }
 
 export function totpOf(ctx: AuthQueryCtx, owner: string): Promise<AuthDoc<"_totp"> | null> {
@@ -99,7 +116,25 @@ export async function requireFreshFactor(
   throw factorRequired({ enrolled: await hasFactor(ctx, owner), withinMinutes });
 }
 
-/** Deletes expired enrolments and sign-ins. Returns whether more may remain. */
+/**
+ * Throws unless the owner of the account confirmed the session recently: with a second factor (`factor_required`) or, if the account
+ * has none, by signing in or with the password (`confirmation_required`).
+ */
+export async function requireConfirmation(
+  ctx: AuthQueryCtx,
+  { owner, session, now }: {
+    readonly owner: string;
+    readonly session: AuthDoc<"_sessions">;
+    readonly now: number;
+  },
+): Promise<void> {
+  if (await hasFactor(ctx, owner)) return await requireFreshFactor(ctx, { owner, session, now });
+  const confirmedAt = Math.max(session._creationTime, session.confirmedAt ?? 0);
+  if (now - confirmedAt < authLimits.confirmationFreshMs) return;
+  throw new UserError("confirmation_required", "Sign in again to make this change");
+}
+
+/** Deletes expired enrolments, sign-ins and used challenges. Returns whether more may remain. */
 export async function dropExpiredChallenges(
   ctx: AuthMutationCtx,
   { now, rows }: { readonly now: number; readonly rows: number },
@@ -108,7 +143,8 @@ export async function dropExpiredChallenges(
     .withIndex("by_expiry", (q) => q.lte("expiresAt", now)).take(rows);
   const enrolments = await ctx.db.query("_totp_enrolments")
     .withIndex("by_expiry", (q) => q.lte("expiresAt", now)).take(rows);
-  for (const { _id } of challenges) await ctx.db.delete(_id);
-  for (const { _id } of enrolments) await ctx.db.delete(_id);
-  return challenges.length === rows || enrolments.length === rows;
+  const used = await ctx.db.query("_used_challenges")
+    .withIndex("by_expiry", (q) => q.lte("expiresAt", now)).take(rows);
+  for (const { _id } of [...challenges, ...enrolments, ...used]) await ctx.db.delete(_id);
+  return [challenges, enrolments, used].some((deleted) => deleted.length === rows);
 }

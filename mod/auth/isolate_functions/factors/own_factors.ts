@@ -1,6 +1,7 @@
 /** The second factors of the caller, who is a user or an administrator: listed, enrolled, proved again, removed. */
 import { z } from "zod";
 import { UserError } from "../../../errors.ts";
+import type { Id } from "../../../functions/api/service.ts";
 import { authLimits } from "../../limits.ts";
 import {
   type AuthDoc,
@@ -10,8 +11,8 @@ import {
   internalQuery,
   query,
 } from "../../tables.ts";
-import { dropFactors, passwordHashOf } from "../account_rows.ts";
-import { caller, currentSession, notSignedIn, refuseImpersonator } from "../own_account.ts";
+import { dropTotp, forgetProofs, passwordHashOf } from "../account_rows.ts";
+import { caller, currentSession, notSignedIn, refuseImpersonator, signedInUser } from "../own_account.ts";
 import { type StoredTotp, storedTotp } from "./challenges.ts";
 import {
   dropChallenges,
@@ -19,8 +20,10 @@ import {
   factorProofSchema,
   factorRequired,
   hasFactor,
+  needsSecondStep,
   recoveryCodesOf,
   replaceRecoveryCodes,
+  requireConfirmation,
   requireFreshFactor,
   totpOf,
   useProof,
@@ -60,16 +63,47 @@ interface EnrolmentOwner {
   readonly hash: string | null;
 }
 
-/** Throws if the caller cannot enroll: no session of this server, an impersonator, or already enrolled (`factor_exists`). */
+/**
+ * Throws if the caller cannot enroll: no session of this server, an impersonator, already enrolled (`factor_exists`), an address that
+ * is not verified although it could be (`email_not_verified`), no password and a sign-in some time ago (`confirmation_required`), or
+ * a passkey that was not proved recently (`factor_required`).
+ */
 export const enrolmentOwner = internalMutation({
-  args: {},
-  handler: async (ctx): Promise<EnrolmentOwner> => {
-    await sessionToChange(ctx);
+  args: { mail: z.boolean(), now: z.number() },
+  handler: async (ctx, { mail, now }): Promise<EnrolmentOwner> => {
+    const session = await sessionToChange(ctx);
     const owner = ownId(ctx);
     await refuseSecond(ctx, owner);
-    return { owner, ...await labelsOf(ctx), hash: await passwordHashOf(ctx, owner) };
+    if (mail) await requireVerifiedAddress(ctx);
+    const hash = await passwordHashOf(ctx, owner);
+    // Another factor of the account has to be proved; a password alone adds none.
+    if (hash === null || await hasFactor(ctx, owner)) await requireConfirmation(ctx, { owner, session, now });
+    return { owner, ...await labelsOf(ctx), hash };
   },
 });
+
+/** The user to whose account something is added that gives access to it, as main needs it. */
+export interface OwnerToAdd {
+  readonly userId: Id<"_users">;
+  readonly session: Id<"_sessions">;
+  readonly email: string | null;
+  readonly name: string | null;
+  /** Hash of the password to check first; `null` if there is none, or a factor was proved. */
+  readonly hash: string | null;
+}
+
+/** Throws unless the calling user may add a passkey or an API key. Conditions are those of a second factor. */
+export async function ownerToAdd(
+  ctx: AuthMutationCtx,
+  { mail, now }: { readonly mail: boolean; readonly now: number },
+): Promise<OwnerToAdd> {
+  const session = await sessionToChange(ctx);
+  const userId = signedInUser(ctx);
+  if (mail) await requireVerifiedAddress(ctx);
+  const hash = await hasFactor(ctx, userId) ? null : await passwordHashOf(ctx, userId);
+  if (hash === null) await requireConfirmation(ctx, { owner: userId, session, now });
+  return { userId, session: session._id, ...await labelsOf(ctx), hash };
+}
 
 /** Stores the secret of an authenticator app until its first code arrives. Replaces an earlier one. Returns its id. */
 export const storeEnrolment = internalMutation({
@@ -142,7 +176,8 @@ export const removeTotp = internalMutation({
     const session = await sessionToChange(ctx);
     const owner = ownId(ctx);
     await requireFreshFactor(ctx, { owner, session, now });
-    await dropFactors(ctx, caller(ctx));
+    await dropTotp(ctx, owner);
+    if (!await hasFactor(ctx, owner)) await forgetProofs(ctx, caller(ctx));
     return null;
   },
 });
@@ -154,7 +189,7 @@ export const renewRecoveryCodes = internalMutation({
     const session = await sessionToChange(ctx);
     const owner = ownId(ctx);
     await requireFreshFactor(ctx, { owner, session, now });
-    if (!await hasFactor(ctx, owner)) throw factorRequired({ enrolled: false, withinMinutes: null });
+    if (!await needsSecondStep(ctx, owner)) throw factorRequired({ enrolled: false, withinMinutes: null });
     await replaceRecoveryCodes(ctx, owner, recoveryHashes);
     await dropChallenges(ctx, owner);
     return null;
@@ -191,7 +226,7 @@ async function ownSession(ctx: AuthQueryCtx): Promise<AuthDoc<"_sessions"> | nul
 }
 
 /** Returns the session of a caller who may change the account's factors. */
-async function sessionToChange(ctx: AuthMutationCtx): Promise<AuthDoc<"_sessions">> {
+export async function sessionToChange(ctx: AuthMutationCtx): Promise<AuthDoc<"_sessions">> {
   await refuseImpersonator(ctx);
   caller(ctx);
   const session = await ownSession(ctx);
@@ -221,7 +256,17 @@ async function ownEnrolment(
   return enrolment;
 }
 
-async function labelsOf(ctx: AuthQueryCtx): Promise<Pick<EnrolmentOwner, "email" | "name">> {
+/** The proven owner of an unverified address takes over its account, without the factors. */
+async function requireVerifiedAddress(ctx: AuthQueryCtx): Promise<void> {
+  const userId = ctx.auth.userId();
+  const user = userId === null ? null : await ctx.db.get(userId);
+  if (user?.email === undefined || user.emailVerified) return;
+  throw new UserError("email_not_verified", "Verify your email address first");
+}
+
+async function labelsOf(
+  ctx: AuthQueryCtx,
+): Promise<{ readonly email: string | null; readonly name: string | null }> {
   const owner = caller(ctx);
   const user = "user" in owner ? await ctx.db.get(owner.user) : null;
   const admin = "admin" in owner ? await ctx.db.get(owner.admin) : null;

@@ -4,7 +4,7 @@ import { UserError } from "../../../errors.ts";
 import type { Id } from "../../../functions/api/service.ts";
 import { externalLimits } from "../../limits.ts";
 import { internalMutation, query } from "../../tables.ts";
-import { identitiesOf, passwordHashOf } from "../account_rows.ts";
+import { identitiesOf, waysIn } from "../account_rows.ts";
 import { currentSession, notSignedIn, refuseImpersonator, signedInUser } from "../own_account.ts";
 import { broughtIdentitySchema, identityBySubject, link } from "./identity_rows.ts";
 
@@ -160,8 +160,7 @@ export const unlinkIdentity = internalMutation({
     if (account === null || identity === undefined) {
       throw new UserError("identity_not_found", "The identity does not exist");
     }
-    const byMail = mail && account.email !== undefined && account.emailVerified;
-    if (identities.length === 1 && !byMail && await passwordHashOf(ctx, user) === null) {
+    if (await waysIn(ctx, account, { mail }) < 2) {
       throw new UserError("last_way_in", "Set a password or link another identity first");
     }
     await ctx.db.delete(identity._id);

@@ -1,7 +1,6 @@
 /** `ctx.auth`. Records how much of the identity a call reads. */
 import type { Auth, CallerIdentity } from "../../api/context.ts";
 import type { Id } from "../../api/values.ts";
-import { frozenNow } from "../process/determinism.ts";
 import type { Call } from "../runs/call.ts";
 import { type ContextUser, failedAt } from "../runs/unhandled_failures.ts";
 
@@ -12,12 +11,21 @@ export class AuthApi implements Auth {
   readonly #call: Call;
   readonly #query: RunQuery;
   readonly #asker: ContextUser;
+  readonly #now: () => number;
 
-  /** `asker` is the function that uses it. */
-  constructor(call: Call, { query, asker }: { readonly query: RunQuery; readonly asker: ContextUser }) {
+  /** `asker` is the function that uses it, `now` its clock. */
+  constructor(
+    call: Call,
+    { query, asker, now }: {
+      readonly query: RunQuery;
+      readonly asker: ContextUser;
+      readonly now: () => number;
+    },
+  ) {
     this.#call = call;
     this.#query = query;
     this.#asker = asker;
+    this.#now = now;
   }
 
   userId(): Id<"_users"> | null {
@@ -30,7 +38,14 @@ export class AuthApi implements Auth {
 
   sessionId(): string | null {
     this.#call.scope = "session";
-    return this.#call.identity.sessionId;
+    const { key, sessionId } = this.#call.identity;
+    return key === undefined ? sessionId : null;
+  }
+
+  keyId(): string | null {
+    this.#call.scope = "session";
+    const { key, sessionId } = this.#call.identity;
+    return key === undefined ? null : sessionId;
   }
 
   identity(): CallerIdentity | null {
@@ -62,7 +77,7 @@ export class AuthApi implements Auth {
         throw new RangeError(`requireFactor() needs withinMinutes above 0, not ${String(withinMinutes)}`);
       }
       // Without a time the clock is not read, so that results can be shared and cached.
-      const within = withinMinutes === undefined ? null : { minutes: withinMinutes, now: frozenNow() };
+      const within = withinMinutes === undefined ? null : { minutes: withinMinutes, now: this.#now() };
       await this.#query("_ctx/auth:requireFactor", { within });
     } catch (error) {
       throw failedAt(this.#asker, "ctx.auth.requireFactor()", error);

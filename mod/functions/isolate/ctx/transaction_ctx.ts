@@ -10,6 +10,7 @@ import { DatabaseApi } from "./database_api.ts";
 import { ImportApi } from "./import_api.ts";
 import { InspectApi } from "./inspect_api.ts";
 import { restoreLanguage } from "../process/intrinsics.ts";
+import { frozenNow } from "../process/determinism.ts";
 import { invoke } from "../runs/invoke.ts";
 import { checkTaken, failedAt } from "../runs/unhandled_failures.ts";
 import { jsonText } from "../runs/json_text.ts";
@@ -36,7 +37,7 @@ export class QueryContext {
     this.db = new DatabaseApi(frame, app.tables);
     this.log = new LogApi(frame.call.logLines);
     this.runQuery = (name, args) => runNested(app, frame, { kind: "query", name, args });
-    this.auth = new AuthApi(frame.call, { query: this.runQuery, asker: frame });
+    this.auth = new AuthApi(frame.call, { query: this.runQuery, asker: frame, now: frozenNow });
     this.storage = new StorageReaderApi(this.runQuery);
   }
 }

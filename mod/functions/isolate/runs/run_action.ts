@@ -66,7 +66,7 @@ export class ActionContext {
     this.env = env;
     this.scheduler = new SchedulerApi({ app, now, mutate: run("mutation"), asker });
     this.runQuery = run("query");
-    this.auth = new AuthApi(call, { query: this.runQuery, asker });
+    this.auth = new AuthApi(call, { query: this.runQuery, asker, now });
     this.runMutation = run("mutation");
     this.runAction = run("action");
     this.presence = new PresenceApi(this.runAction);

@@ -1,0 +1,188 @@
+/** Passkeys without HTTP: the sign-in, and the actions with which users register, prove and remove them. */
+import { z } from "zod";
+import { ServiceError, UserError } from "../../errors.ts";
+import type { Identity } from "../../functions/identity.ts";
+import { adminMainAction, type MainAction, mainAction } from "../../functions/main_actions.ts";
+import type { AccountParts } from "../accounts.ts";
+import type { Requester } from "../attempt_limits.ts";
+import { authLimits } from "../limits.ts";
+import { checkPassword } from "../own_account.ts";
+import { system } from "../system_calls.ts";
+import type { Tokens } from "../tokens/session_tokens.ts";
+import { type ChallengeUse, type OpenChallenge, PasskeyChallenges } from "./challenges.ts";
+import {
+  type Assertion,
+  assertionSchema,
+  challengeOf,
+  type Registration,
+  registrationSchema,
+  RelyingParty,
+  type RelyingPartyOptions,
+} from "./relying_party.ts";
+
+const startArgs = z.strictObject({
+  /** Absent if the account has no password, or a factor was just proved. */
+  password: z.string().optional(),
+});
+const addArgs = z.strictObject({
+  response: registrationSchema,
+  name: z.string().trim().min(1).max(authLimits.passkeyNameCharsMax).default("Passkey"),
+});
+const proveArgs = z.strictObject({ response: assertionSchema });
+const removeArgs = z.strictObject({ passkeyId: z.string() });
+const removeOfUserArgs = z.strictObject({ userId: z.string(), passkeyId: z.string() });
+const noArgs = z.strictObject({});
+
+/** Options for the browser, as the JSON methods of `PublicKeyCredential` take them. */
+interface BrowserOptions {
+  readonly options: object;
+  /** Time to use them, in seconds. */
+  readonly expiresIn: number;
+}
+
+export class Passkeys {
+  readonly #parts: AccountParts;
+  readonly #relyingParty: RelyingParty;
+  readonly #challenges: PasskeyChallenges;
+
+  constructor(parts: AccountParts, options: Omit<RelyingPartyOptions, "redirects">) {
+    this.#parts = parts;
+    this.#relyingParty = new RelyingParty({ ...options, redirects: parts.redirects });
+    this.#challenges = new PasskeyChallenges(parts);
+  }
+
+  actions(): ReadonlyMap<string, MainAction> {
+    return new Map([
+      ["_auth:startPasskeySignIn", mainAction(noArgs, () => Promise.resolve(this.startSignIn()))],
+      ["_auth:startPasskey", mainAction(startArgs, (args, identity) => this.start(args, identity))],
+      ["_auth:addPasskey", mainAction(addArgs, (args, identity) => this.add(args, identity))],
+      ["_auth:startPasskeyProof", mainAction(noArgs, (_args, identity) => this.startProof(identity))],
+      ["_auth:provePasskey", mainAction(proveArgs, (args, identity) => this.prove(args, identity))],
+      ["_auth:removePasskey", mainAction(removeArgs, (args, identity) => this.remove(args, identity))],
+      [
+        "_admin/users:removePasskey",
+        adminMainAction(
+          removeOfUserArgs,
+          (args, identity) =>
+            this.#parts.calls.mutate(system.removePasskeyOfUser, { ...args, now: this.#parts.now() }, {
+              identity,
+            }),
+        ),
+      ],
+    ]);
+  }
+
+  /** Options to sign in. They are the same for everyone. Throws `passkeys_unavailable`. */
+  startSignIn(): BrowserOptions {
+    return this.#browserOptions(
+      this.#relyingParty.requestOptions(this.#challenges.issue({ purpose: "sign in" })),
+    );
+  }
+
+  /** Signs in with a passkey. Throws `invalid_challenge`, `invalid_passkey`, `unknown_passkey`, `passkey_copied`, `email_not_verified`. */
+  async signIn(response: Assertion, requester: Requester): Promise<Tokens> {
+    const { calls, limits, policy, sessions } = this.#parts;
+    limits.tryCredential(requester.client);
+    const { use, email } = await this.#checked(response, { purpose: "sign in" });
+    const prepared = sessions.prepare(requester);
+    const result = await calls.mutate(system.signInWithPasskey, {
+      use,
+      session: prepared.row,
+      requireVerification: policy.requireVerification,
+    });
+    if ("refused" in result) throw new ServiceError(result.refused);
+    // Failures of strangers do not lock out owners who have signed in from this address before.
+    if (email !== null) limits.welcome({ account: `user ${email}`, client: requester.client });
+    return await sessions.complete(result, prepared);
+  }
+
+  /** Options to register a passkey. Throws `invalid_credentials`, `passkeys_disabled` and the errors of `passkeyOwner`. */
+  async start({ password }: z.output<typeof startArgs>, identity: Identity): Promise<BrowserOptions> {
+    const { calls, mail, now, policy } = this.#parts;
+    if (!policy.passkeys) {
+      throw new UserError("passkeys_disabled", "Passkeys cannot be added on this server");
+    }
+    const owner = await calls.mutate(system.passkeyOwner, { mail: mail.enabled, now: now() }, { identity });
+    const { userId, session, email, name, hash, credentials } = owner;
+    await checkPassword(this.#parts, { account: `user ${email ?? userId}`, password, hash });
+    return this.#browserOptions(this.#relyingParty.creationOptions({
+      challenge: this.#challenges.issue({ purpose: "register", session }),
+      user: userId,
+      label: email ?? name ?? userId,
+      displayName: name ?? email ?? userId,
+      exclude: credentials,
+    }));
+  }
+
+  /** Stores a registered passkey. Throws `invalid_challenge`, `invalid_passkey`, `passkey_exists`, `too_many_passkeys`. */
+  async add(
+    { response, name }: z.output<typeof addArgs>,
+    identity: Identity,
+  ): Promise<{ readonly passkeyId: string }> {
+    const { calls, now } = this.#parts;
+    const { challenge, open } = this.#opened(response, {
+      purpose: "register",
+      session: identity.sessionId ?? "",
+    });
+    const credential = await this.#relyingParty.checkRegistration(response, challenge);
+    const added = await calls.mutate(system.addPasskey, { challenge: open, credential, name, now: now() }, {
+      identity,
+    });
+    if ("refused" in added) throw new ServiceError(added.refused);
+    return added;
+  }
+
+  /** Options to prove a passkey in the caller's session. Throws `no_session`. */
+  async startProof(identity: Identity): Promise<BrowserOptions> {
+    const { session, credentials } = await this.#parts.calls.mutate(system.passkeysToProve, {}, { identity });
+    const challenge = this.#challenges.issue({ purpose: "prove", session });
+    return this.#browserOptions(this.#relyingParty.requestOptions(challenge, credentials));
+  }
+
+  /** Proves a passkey in the caller's session, which then counts as a second factor. Throws like {@linkcode signIn}. */
+  async prove({ response }: z.output<typeof proveArgs>, identity: Identity): Promise<null> {
+    const { calls, now } = this.#parts;
+    const { use } = await this.#checked(response, { purpose: "prove", session: identity.sessionId ?? "" });
+    const refused = await calls.mutate(system.provePasskey, { use, now: now() }, { identity });
+    if (refused !== null) throw new ServiceError(refused);
+    return null;
+  }
+
+  /** Throws `factor_required` unless a factor was proved recently, `last_way_in`, `passkey_not_found`. */
+  async remove({ passkeyId }: z.output<typeof removeArgs>, identity: Identity): Promise<null> {
+    const { calls, mail, now, policy } = this.#parts;
+    const byMail = mail.enabled && policy.magicLink;
+    return await calls.mutate(system.removePasskey, { passkeyId, mail: byMail, now: now() }, { identity });
+  }
+
+  #browserOptions(options: object): BrowserOptions {
+    return { options, expiresIn: authLimits.passkeyChallengeMs / 1000 };
+  }
+
+  /** Throws `invalid_challenge` unless the answer is to a challenge that was issued for this use. */
+  #opened(
+    response: Registration | Assertion,
+    use: ChallengeUse,
+  ): { readonly challenge: string; readonly open: OpenChallenge } {
+    const challenge = challengeOf(response);
+    const open = challenge === null ? null : this.#challenges.open(challenge, use);
+    if (challenge === null || open === null) throw new ServiceError("invalid_challenge");
+    return { challenge, open };
+  }
+
+  /** Checks an answer up to its counter, which the transaction compares. */
+  async #checked(response: Assertion, asked: ChallengeUse) {
+    const { challenge, open } = this.#opened(response, asked);
+    const found = await this.#parts.calls.mutate(system.findPasskey, { credentialId: response.id });
+    if (found === null) throw new ServiceError("unknown_passkey");
+    const { passkeyId, userId, email, publicKey, backupEligible } = found;
+    const state = await this.#relyingParty.checkAssertion(response, {
+      challenge,
+      user: userId,
+      discovered: asked.purpose === "sign in",
+      publicKey,
+      backupEligible,
+    });
+    return { use: { passkeyId, challenge: open, ...state }, email };
+  }
+}
