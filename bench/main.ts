@@ -23,6 +23,7 @@ import { signInTimingRows } from "./rows/sign_in_timing.ts";
 import { stalledRows } from "./rows/stalled.ts";
 import { storageRows } from "./rows/storage.ts";
 import { slowQueryRows } from "./rows/slow_query.ts";
+import { streamRows } from "./rows/streams.ts";
 import { subscriptionRows } from "./rows/subscriptions.ts";
 import { transferRows } from "./rows/transfer.ts";
 import { markdown, met, type Row } from "./table.ts";
@@ -36,6 +37,7 @@ const rowsByName: Record<string, (context: BenchContext) => Promise<Row[]>> = {
   "slow-query": slowQueryRows,
   reconnect: reconnectRows,
   presence: presenceRows,
+  streams: streamRows,
   stalled: stalledRows,
   memory: memoryRows,
   accounts: accountRows,

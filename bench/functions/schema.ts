@@ -5,8 +5,9 @@ import { z } from "zod";
 const schema = defineSchema({
   rows: defineTable({ number: z.int(), value: z.number(), text: z.string() }).index("by_number", ["number"]),
   members: defineTable({ room: z.int(), member: z.int() }).index("by_room", ["room", "member"]),
+  streams: defineTable({ stream: z.string() }),
   messages: defineTable({ room: z.int(), member: z.int(), text: z.string() }).index("by_room", ["room"]),
 });
 
 export default schema;
-export const { query, mutation, internalQuery } = createFunctions(schema);
+export const { query, mutation, action, internalQuery, internalMutation } = createFunctions(schema);

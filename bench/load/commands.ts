@@ -8,6 +8,7 @@ import type { PacedLoop, PacedTimes } from "./paced.ts";
 import type { RawGetsOptions } from "../support/raw_gets.ts";
 import type { RelayOptions } from "./relay.ts";
 import type { RoomMembersOptions, RoomMembersResult } from "./room_members.ts";
+import type { StreamReadersOptions, StreamReadersResult } from "./stream_readers.ts";
 import type { ReturningOptions, ReturnResult } from "./returning.ts";
 
 /** Commands by name, with what they take and give. */
@@ -30,6 +31,7 @@ export interface LoadCommands {
   openReturning: { takes: ReturningOptions & { readonly name: string }; gives: null };
   awaitReturn: { takes: { readonly name: string }; gives: ReturnResult };
   roomMembers: { takes: RoomMembersOptions; gives: RoomMembersResult };
+  streamReaders: { takes: StreamReadersOptions; gives: StreamReadersResult };
   closeAudience: { takes: { readonly name: string }; gives: null };
 }
 

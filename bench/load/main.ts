@@ -11,6 +11,7 @@ import { pacedCalls, pacedTimes } from "./paced.ts";
 import { relay } from "./relay.ts";
 import { Returning } from "./returning.ts";
 import { roomMembers } from "./room_members.ts";
+import { streamReaders } from "./stream_readers.ts";
 
 const audiences = new Map<string, Audience>();
 let logReaders: LogReaders | null = null;
@@ -68,6 +69,8 @@ async function run(request: LoadRequest): Promise<unknown> {
     }
     case "roomMembers":
       return await roomMembers(request.options);
+    case "streamReaders":
+      return await streamReaders(request.options);
     case "closeAudience":
       await audience(request.options.name)[Symbol.asyncDispose]();
       audiences.delete(request.options.name);

@@ -291,10 +291,12 @@ export async function generatedPages(): Promise<Map<string, string>> {
     reactAccounts: `${repository}mod/client/react/accounts/mod.ts`,
     presence: `${repository}mod/client/presence/mod.ts`,
     reactPresence: `${repository}mod/client/react/presence/mod.ts`,
+    streams: `${repository}mod/client/streams/mod.ts`,
+    reactStreams: `${repository}mod/client/react/streams/mod.ts`,
   };
   const functions = new ApiReference([api.functions, api.testing]);
-  const { client: core, accounts, react, reactAccounts, presence, reactPresence } = api;
-  const client = new ApiReference([core, accounts, react, reactAccounts, presence, reactPresence]);
+  const { functions: _, testing: __, ...ofClients } = api;
+  const client = new ApiReference(Object.values(ofClients));
   const parts:
     readonly (readonly [page: string, part: string, text: (page: string) => string | Promise<string>])[] = [
       ["options", "options", optionTables],
@@ -310,6 +312,8 @@ export async function generatedPages(): Promise<Map<string, string>> {
       ["client_api", "react-accounts", () => client.render(api.reactAccounts)],
       ["client_api", "presence", () => client.render(api.presence)],
       ["client_api", "react-presence", () => client.render(api.reactPresence)],
+      ["client_api", "streams", () => client.render(api.streams)],
+      ["client_api", "react-streams", () => client.render(api.reactStreams)],
     ];
   const pages = new Map<string, string>();
   for (const [name, part, render] of parts) {

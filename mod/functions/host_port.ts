@@ -65,6 +65,9 @@ export interface FunctionCall {
   readonly origin: CallOrigin;
   /** Absent for system calls, which share one queue. */
   readonly caller?: Caller;
+  /** For calls of `ctx`: the function path of the calling action or route, and the end of its run. Never rejects. */
+  readonly calledBy?: string;
+  readonly callerEnded?: Promise<unknown>;
   /** Absent if no scheduled function caused it. Affects only what mutations schedule. */
   readonly lineage?: Lineage;
 }

@@ -11,16 +11,19 @@ export interface MainAction {
   /** Calls by administrators are not audited: it changes nothing, or writes audit entries itself. */
   readonly unnoted?: true;
   /** Runs with validated arguments. The result is JSON. */
-  run(args: Record<string, unknown>, identity: Identity): Promise<Outcome>;
+  run(args: Record<string, unknown>, identity: Identity, caller?: CallingRun): Promise<Outcome>;
 }
+
+/** The run of an action or route that called a method of its `ctx`. Empty for other callers. */
+export type CallingRun = Pick<FunctionCall, "calledBy" | "callerEnded">;
 
 /** Creates an action from an argument schema and a handler. `ServiceError` and `UserError` reach the caller. */
 export function mainAction<Args extends z.ZodType>(
   schema: Args,
-  handler: (args: z.output<Args>, identity: Identity) => Promise<unknown>,
+  handler: (args: z.output<Args>, identity: Identity, caller: CallingRun) => Promise<unknown>,
 ): MainAction {
   return {
-    async run(args, identity) {
+    async run(args, identity, caller = {}) {
       const parsed = schema.safeParse(args);
       if (!parsed.success) {
         const [issue] = parsed.error.issues;
@@ -30,7 +33,7 @@ export function mainAction<Args extends z.ZodType>(
         );
       }
       try {
-        const value = JSON.stringify(await handler(parsed.data, identity) ?? null);
+        const value = JSON.stringify(await handler(parsed.data, identity, caller) ?? null);
         return { ok: true, value, logLines: [] };
       } catch (error) {
         return outcomeOf(error);
@@ -42,7 +45,7 @@ export function mainAction<Args extends z.ZodType>(
 /** Like {@linkcode mainAction}, callable only by the server. */
 export function internalMainAction<Args extends z.ZodType>(
   schema: Args,
-  handler: (args: z.output<Args>, identity: Identity) => Promise<unknown>,
+  handler: (args: z.output<Args>, identity: Identity, caller: CallingRun) => Promise<unknown>,
 ): MainAction {
   return { visibility: "internal", run: mainAction(schema, handler).run };
 }
@@ -50,7 +53,7 @@ export function internalMainAction<Args extends z.ZodType>(
 /** Like {@linkcode mainAction}, callable by administrators. */
 export function adminMainAction<Args extends z.ZodType>(
   schema: Args,
-  handler: (args: z.output<Args>, identity: Identity) => Promise<unknown>,
+  handler: (args: z.output<Args>, identity: Identity, caller: CallingRun) => Promise<unknown>,
 ): MainAction {
   return { visibility: "admin", run: mainAction(schema, handler).run };
 }
@@ -58,7 +61,7 @@ export function adminMainAction<Args extends z.ZodType>(
 /** Like {@linkcode adminMainAction}, without automatic audit entries. */
 export function unauditedAdminAction<Args extends z.ZodType>(
   schema: Args,
-  handler: (args: z.output<Args>, identity: Identity) => Promise<unknown>,
+  handler: (args: z.output<Args>, identity: Identity, caller: CallingRun) => Promise<unknown>,
 ): MainAction {
   return { ...adminMainAction(schema, handler), unnoted: true };
 }
@@ -111,10 +114,10 @@ export class MainActions {
     switch (action.visibility) {
       case undefined:
       case "public":
-        return action.run(call.args, call.identity);
+        return action.run(call.args, call.identity, call);
       case "internal":
         return call.origin === "system"
-          ? action.run(call.args, call.identity)
+          ? action.run(call.args, call.identity, call)
           : Promise.resolve(unknownFunction(call));
       case "admin":
         return this.#runAdmin(action, call);
@@ -125,11 +128,11 @@ export class MainActions {
 
   async #runAdmin(action: MainAction, call: FunctionCall): Promise<Outcome> {
     const { args, identity, origin } = call;
-    if (origin === "system") return await action.run(args, identity);
+    if (origin === "system") return await action.run(args, identity, call);
     if (origin === "server" || this.#access === null || !await this.#access.admits(identity)) {
       return unknownFunction(call);
     }
-    const outcome = await action.run(args, identity);
+    const outcome = await action.run(args, identity, call);
     if (action.unnoted !== true) await this.#access.notes(call, outcome);
     return outcome;
   }

@@ -117,6 +117,7 @@ export async function startBackend(
     cluster,
     toLeader,
     leaderRooms: toLeader?.rooms ?? null,
+    leaderRequest: toLeader?.request ?? null,
     config,
     host,
     observer,

@@ -29,6 +29,7 @@ import { startScheduling } from "./features/scheduling.ts";
 import { openStats, startStats } from "./features/stats.ts";
 import { startAdminFunctions } from "./features/admin_functions.ts";
 import { startStorage } from "./features/storage.ts";
+import { startStreams } from "./features/streams.ts";
 import { startSync } from "./features/sync.ts";
 
 /** In the order in which features are started and receive commits. */
@@ -46,6 +47,7 @@ const STARTS = {
   backups: startBackups,
   logs: startLog,
   presence: startPresence,
+  streaming: startStreams,
   sync: startSync,
   stats: startStats,
   live: startLive,
@@ -68,6 +70,8 @@ export interface ServerResources {
   readonly cluster: PostgresCluster | null;
   /** Rooms of the leader; `null` on a server that does not follow one. */
   readonly leaderRooms: RoomLink | null;
+  /** Requests a path from the leader; `null` on a server that does not follow one. */
+  readonly leaderRequest: ((path: string, signal: AbortSignal) => Promise<Response>) | null;
   readonly socketsMax: number;
   /** Load of each worker process; absent without workers. */
   readonly workerFigures?: () => readonly Partial<FollowerFigures>[];

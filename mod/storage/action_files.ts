@@ -75,6 +75,23 @@ export class ActionFiles implements AsyncDisposable {
     ]);
   }
 
+  /** Stores a file whose content is in memory. Returns its id. */
+  async store(
+    { content, name, contentType, createdBy }: {
+      readonly content: Uint8Array<ArrayBuffer>;
+      readonly name: string | null;
+      readonly contentType: string;
+      readonly createdBy: string | null;
+    },
+  ): Promise<string> {
+    const upload = await this.#begin({ name: cleanFileName(name), contentType, createdBy });
+    const step = fileApiLimits.actionChunkBytes;
+    for (let start = 0; start < content.length; start += step) {
+      await this.#append(upload, content.subarray(start, start + step));
+    }
+    return await this.#finish(upload);
+  }
+
   /** Discards unfinished files. */
   async [Symbol.asyncDispose](): Promise<void> {
     for (const upload of [...this.#open.keys()]) await this.#close(upload);

@@ -76,6 +76,8 @@ export interface StorageService extends AsyncDisposable {
   readAtOnce(request: Request): Response | null;
   /** Implement `ctx.storage` of actions, by function path. */
   readonly actions: ReadonlyMap<string, MainAction>;
+  /** Stores a file whose content is in memory. Returns its id. */
+  readonly store: ActionFiles["store"];
   /** Admin actions that run in the main process, by function path. */
   readonly adminActions: ReadonlyMap<string, MainAction>;
   /** Counters of stored and read files. */
@@ -134,6 +136,7 @@ export async function createStorage(options: StorageOptions): Promise<StorageSer
   const actionFiles = new ActionFiles({ calls, facts, store, intakes, traffic, now });
   return {
     actions: actionFiles.actions,
+    store: (file) => actionFiles.store(file),
     adminActions: fileActions({ calls, now }),
     traffic,
     routes: uploadRoutes({ uploads, clientOf: options.clientOf }),

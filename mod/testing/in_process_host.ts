@@ -203,10 +203,12 @@ export class InProcessHost implements FunctionHost, Disposable {
       let body: ArrayBuffer | null = null;
       const udfPath = `${request.method} ${requestPath(request)}`;
       const call = { call: ++this.#actionCount, udfPath, identity };
+      const ended = Promise.withResolvers<void>();
+      const environment = this.#actionEnvironment({ udfPath, identity }, { depth: 0, ended: ended.promise });
       const { ending } = await inAction(
         now,
         () =>
-          withActionCtx(app, { ...call, ...this.#actionEnvironment({ identity }, 0) }, async (ctx) => {
+          withActionCtx(app, { ...call, ...environment }, async (ctx) => {
             const answer: unknown = await handler(ctx as never, asked);
             if (!(answer instanceof Response) || answer.status < 200) {
               throw new TypeError("The handler of a route must return a Response");
@@ -218,7 +220,7 @@ export class InProcessHost implements FunctionHost, Disposable {
             else if (answer.body !== null) body = await answer.arrayBuffer();
             return "null";
           }),
-      );
+      ).finally(ended.resolve);
       if (ending.ok && head !== null) return { ok: true, response: new Response(body, head) };
       const error = ending.ok ? failedOf("The route ended without a response") : ending.error;
       error.request = nextRequest();
@@ -238,26 +240,28 @@ export class InProcessHost implements FunctionHost, Disposable {
       () => timeout.resolve(failed("internal", timeoutText("action", actionTimeoutMs))),
       actionTimeoutMs,
     );
-    const run = inAction(now, () => runAction(app, message, this.#actionEnvironment(call, depth)));
+    const ended = Promise.withResolvers<void>();
+    const environment = this.#actionEnvironment(call, { depth, ended: ended.promise });
+    const run = inAction(now, () => runAction(app, message, environment));
     const answer = run.then(({ ending, logLines }) => outcomeOf(ending, logLines));
     try {
       return await Promise.race([answer, timeout.promise]);
     } finally {
       clearTimeout(timer);
+      ended.resolve();
     }
   }
 
   /** Context of an action. */
   #actionEnvironment(
-    { identity, lineage }: Pick<FunctionCall, "identity" | "lineage">,
-    depth: number,
+    { udfPath: calledBy, identity, lineage }: Pick<FunctionCall, "udfPath" | "identity" | "lineage">,
+    { depth, ended }: { readonly depth: number; readonly ended: Promise<void> },
   ): ActionEnvironment {
     const { env, now } = this.#options;
-    const subCall: SubCaller = ({ kind, udfPath, args }) =>
-      this.#serve({ udfPath, args, identity, origin: "server", ...(lineage && { lineage }) }, {
-        kind,
-        depth,
-      });
+    const subCall: SubCaller = ({ kind, udfPath, args }) => {
+      const call = { udfPath, args, identity, origin: "server", ...(lineage && { lineage }) } as const;
+      return this.#serve({ ...call, calledBy, callerEnded: ended }, { kind, depth });
+    };
     return { env: Object.freeze({ ...env }), now, subCall };
   }
 
@@ -270,7 +274,7 @@ export class InProcessHost implements FunctionHost, Disposable {
       return await this.#serveQuery?.(call) ?? failed("internal", "Queries are not available");
     }
     const ctxAction = this.#ctxActions.get(call.udfPath);
-    if (ctxAction !== undefined) return await ctxAction.run(call.args, call.identity);
+    if (ctxAction !== undefined) return await ctxAction.run(call.args, call.identity, call);
     if (depth + 1 < functionLimits.nestingMax) return await this.#act(call, depth + 1);
     return failed("internal", `Actions are nested more than ${functionLimits.nestingMax} deep`);
   }

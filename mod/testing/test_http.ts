@@ -5,6 +5,7 @@ import { errorResponse, failureResponse } from "../kit/error_response.ts";
 import { apiHeaders, appRoutes, type AppRoutesOptions } from "../server/http/app_routes.ts";
 import { type AcceptedRequest, isApi, RequestGate } from "../server/http/request_gate.ts";
 import { type Authenticator, httpCalls, type HttpCallsOptions } from "../sync/mod.ts";
+import { streamRoutes, type Streams } from "../streams/mod.ts";
 import type { TestStorage } from "./test_storage.ts";
 
 export interface TestHttpOptions {
@@ -13,6 +14,7 @@ export interface TestHttpOptions {
   readonly authenticator: Authenticator;
   readonly dev: boolean;
   readonly storage: TestStorage;
+  readonly streams: Streams;
   readonly gate: RequestGate;
 }
 
@@ -31,15 +33,20 @@ const preflightHeaders = {
   "Access-Control-Max-Age": "7200",
 } as const;
 
-/** Handles requests like a server without a frontend: function calls, files and app routes. */
+/** Handles requests like a server without a frontend: function calls, files, streams and app routes. */
 export function testHttp(
-  { host, hub, authenticator, dev, storage, gate }: TestHttpOptions,
+  { host, hub, authenticator, dev, storage, streams, gate }: TestHttpOptions,
 ): (request: Request) => Promise<Response> {
   const log = (_level: string, message: string, fields: { readonly error?: unknown } = {}) => {
     throw new Error(message, { cause: fields.error });
   };
   const calls = httpCalls({ hub, host, authenticator, dev, headers: apiHeaders, log });
-  const others = new Hono().route("/", calls.routes);
+  const reads = {
+    find: (id: string) => streams.find(id),
+    readers: () => streams.readers,
+    headers: apiHeaders,
+  };
+  const others = new Hono().route("/", calls.routes).route("/api/streams", streamRoutes(reads));
   others.notFound(() => errorResponse(new ServiceError("not_found"), apiHeaders));
   others.onError((error) => failureResponse(error, log, apiHeaders));
   const routes = appRoutes({ routes: host.routes, authenticator, dev, addressOf: () => "local" });

@@ -11,6 +11,7 @@ import { presenceActions, RoomHub } from "../presence/mod.ts";
 import type { FunctionKind } from "../protocol/function_reference.ts";
 import { Scheduler } from "../scheduler/mod.ts";
 import type { RequestGate } from "../server/http/request_gate.ts";
+import { Streams } from "../streams/mod.ts";
 import {
   type Authenticator,
   type Channel,
@@ -140,6 +141,7 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
   readonly #scheduler: Scheduler;
   /** Set by {@linkcode open}, like the following fields. */
   #storage: TestStorage | null = null;
+  #streams: Streams | null = null;
   #http: ((request: Request) => Promise<Response>) | null = null;
   #sessions = 0;
   #closed = false;
@@ -323,6 +325,7 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
     await this.#hub.shutdown();
     await this.settled();
     this.#rooms[Symbol.dispose]();
+    this.#streams?.[Symbol.dispose]();
     await this.#storage?.[Symbol.asyncDispose]();
     this.#host[Symbol.dispose]();
     await Deno.remove(this.#folder, { recursive: true });
@@ -351,7 +354,10 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
       now: () => this.#clock.now(),
       uploadBytesMax: uploadMaxBytes,
     });
-    this.#host.serveCtxActions(new Map([...storage.service.actions, ...presenceActions(this.#rooms)]));
+    const streams = this.#streams = new Streams(storage.service.store, this.#clock);
+    this.#host.serveCtxActions(
+      new Map([...storage.service.actions, ...presenceActions(this.#rooms), ...streams.actions]),
+    );
     this.#host.onCommits((entries) => storage.service.applyCommits(entries));
     this.#http = testHttp({
       host: this.#host,
@@ -359,6 +365,7 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
       authenticator: this.#tokens,
       dev: this.#dev,
       storage,
+      streams,
       gate,
     });
   }

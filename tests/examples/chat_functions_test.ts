@@ -96,3 +96,17 @@ Deno.test("pages join the rooms of channels only, signed-in people under the nam
   assert.deepEqual(names?.toSorted(), ["Ada", undefined]);
   assert.notEqual(refused.view.error, null);
 });
+
+Deno.test("the assistant answers through a stream, and the message has the text afterwards", async () => {
+  await using server = await open();
+  type Message = { name: string; body: string; stream?: string };
+  using seen = server.subscribe("messages:list", { channel: "general" });
+  await server.mutation("messages:send", { channel: "general", name: "Ada", body: "/ask Why?" });
+  await server.advance(0);
+  const begun = (seen.results.flat() as Message[]).find(({ stream }) => stream !== undefined);
+  assert.deepEqual([begun?.name, begun?.body], ["Assistant", ""]);
+  const streamed = await (await server.fetch(`/api/streams/${begun?.stream}`)).text();
+  const [message] = await server.query("messages:list", { channel: "general" }) as Message[];
+  assert.deepEqual([message?.body, message?.stream], [streamed, undefined]);
+  assert.match(streamed, /^You asked: “Why\?”/);
+});

@@ -157,6 +157,19 @@ Deno.test(needs(chromium, "two people chat in a browser"), async (t) => {
         },
       );
 
+      await step("an answer of the assistant arrives word by word in both tabs", async ({ ada, linus }) => {
+        await ada.connection("Live");
+        await ada.say("/ask Why?");
+        const answers = [ada, linus].map(({ page }) => page.locator(".message", { hasText: "Assistant" }));
+        for (const answer of answers) {
+          await answer.locator("[aria-busy=true]", { hasText: "You asked" }).waitFor();
+        }
+        for (const answer of answers) {
+          await answer.getByText("before the next one was written.", { exact: false }).waitFor();
+          await answer.locator("[aria-busy]").waitFor({ state: "detached" });
+        }
+      });
+
       await step(
         "a message is shown before the server answers, and stays the same element when it does",
         async ({ ada, linus }) => {

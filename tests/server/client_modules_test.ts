@@ -102,6 +102,8 @@ Deno.test("every module that the client and the hooks load in a browser is serve
     "client/react/accounts/mod.ts",
     "client/presence/mod.ts",
     "client/react/presence/mod.ts",
+    "client/streams/mod.ts",
+    "client/react/streams/mod.ts",
   ];
   const seen = new Set(waiting);
   for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {

@@ -13,6 +13,8 @@ const ENTRY_POINTS = [
   "mod/client/react/accounts/mod.ts",
   "mod/client/presence/mod.ts",
   "mod/client/react/presence/mod.ts",
+  "mod/client/streams/mod.ts",
+  "mod/client/react/streams/mod.ts",
   "mod/functions/api/mod.ts",
 ];
 

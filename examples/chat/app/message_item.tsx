@@ -3,6 +3,7 @@ import { memo } from "react";
 import type { Message } from "./api.ts";
 import { Avatar } from "./avatar.tsx";
 import { LinkedText } from "./linked_text.tsx";
+import { StreamedText } from "./streamed_text.tsx";
 
 /** Messages of one person closer than this stand under one name, in milliseconds. */
 const GROUP_MS = 5 * 60 * 1000;
@@ -17,7 +18,7 @@ interface MessageItemProps {
 }
 
 export const MessageItem = memo(function MessageItem({ message, previous, isMine }: MessageItemProps) {
-  const { name, author, body, pending, _creationTime } = message;
+  const { name, author, body, stream, pending, _creationTime } = message;
   const isContinued = previous !== null && previous.name === name && previous.author === author &&
     _creationTime - previous._creationTime < GROUP_MS;
   const sentAt = new Date(_creationTime);
@@ -36,7 +37,7 @@ export const MessageItem = memo(function MessageItem({ message, previous, isMine
         <span className="sending">sending…</span>
       </p>
       <p className="message-body">
-        <LinkedText>{body}</LinkedText>
+        {stream === undefined ? <LinkedText>{body}</LinkedText> : <StreamedText stream={stream} />}
       </p>
     </li>
   );

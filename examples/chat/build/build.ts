@@ -19,6 +19,7 @@ const RESOLVED_BY_PAGE = [
   "syncline/client",
   "syncline/react",
   "syncline/react/presence",
+  "syncline/react/streams",
 ];
 
 /** The built files, by their path below `examples/chat/public`. */

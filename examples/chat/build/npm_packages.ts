@@ -11,6 +11,8 @@ export function packageAliases(): Record<string, string> {
     "react": dirname(require.resolve("react")),
     "react-dom": dirname(reactDom),
     "scheduler": dirname(createRequire(reactDom).resolve("scheduler")),
+    "syncline/react/streams": fileURLToPath(import.meta.resolve("syncline/react/streams")),
+    "syncline/streams": fileURLToPath(import.meta.resolve("syncline/streams")),
     "syncline/react/presence": fileURLToPath(import.meta.resolve("syncline/react/presence")),
     "syncline/presence": fileURLToPath(import.meta.resolve("syncline/presence")),
     "syncline/react/accounts": fileURLToPath(import.meta.resolve("syncline/react/accounts")),

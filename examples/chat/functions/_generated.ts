@@ -10,6 +10,7 @@ import {
 } from "syncline/server";
 
 export interface Modules {
+  assistant: typeof import("./assistant.ts");
   auth: typeof import("./auth.ts");
   channels: typeof import("./channels.ts");
   messages: typeof import("./messages.ts");

@@ -1,6 +1,7 @@
 /** Reading and writing messages. */
 import { paginationOpts, UserError } from "syncline/server";
 import { z } from "zod";
+import { internal } from "./_generated.ts";
 import { speaker } from "./people.ts";
 import { mutation, query } from "./schema.ts";
 
@@ -32,6 +33,10 @@ export const send = mutation({
       rate: 100,
       per: "minute",
     });
+    const question = /^\/ask +(.+)/s.exec(body)?.[1];
+    if (question !== undefined) {
+      await ctx.scheduler.runAfter(0, internal.assistant.answer, { channel: args.channel, question });
+    }
     return await ctx.db.insert("messages", { channel: args.channel, body, ...person });
   },
 });

@@ -10,6 +10,8 @@ const schema = defineSchema({
     body: z.string(),
     /** The author; absent for guests. */
     author: id("_users").optional(),
+    /** The text, while the assistant writes it. */
+    stream: z.string().optional(),
   }).index("by_channel", ["channel"]),
   /** Names of users with an account. */
   members: defineTable({ user: id("_users"), name: z.string(), key: z.string() })
@@ -20,4 +22,4 @@ const schema = defineSchema({
 export default schema;
 
 /** The builders whose `ctx.db` knows these tables. */
-export const { query, mutation, internalMutation, internalQuery } = createFunctions(schema);
+export const { query, mutation, internalAction, internalMutation, internalQuery } = createFunctions(schema);

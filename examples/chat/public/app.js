@@ -210,19 +210,30 @@ function hrefOf(address) {
   return url !== null && /^https?:$/.test(url.protocol) && url.hostname !== "" ? url.href : null;
 }
 
+// app/streamed_text.tsx
+import { useStreamText } from "syncline/react/streams";
+import { jsxs as jsxs4 } from "react/jsx-runtime";
+function StreamedText({ stream }) {
+  const { text, error } = useStreamText(stream);
+  return /* @__PURE__ */ jsxs4("span", { "aria-busy": error === null, children: [
+    text,
+    "…"
+  ] });
+}
+
 // app/message_item.tsx
-import { jsx as jsx6, jsxs as jsxs4 } from "react/jsx-runtime";
+import { jsx as jsx6, jsxs as jsxs5 } from "react/jsx-runtime";
 var GROUP_MS = 5 * 60 * 1e3;
 var timeFormat = new Intl.DateTimeFormat(void 0, { hour: "numeric", minute: "2-digit" });
 var dateFormat = new Intl.DateTimeFormat(void 0, { dateStyle: "full", timeStyle: "short" });
 var MessageItem = memo(function MessageItem2({ message, previous, isMine }) {
-  const { name, author, body, pending, _creationTime } = message;
+  const { name, author, body, stream, pending, _creationTime } = message;
   const isContinued = previous !== null && previous.name === name && previous.author === author && _creationTime - previous._creationTime < GROUP_MS;
   const sentAt = new Date(_creationTime);
   const classes = ["message", isContinued && "continued", pending && "pending", isMine && "mine"];
-  return /* @__PURE__ */ jsxs4("li", { className: classes.filter(Boolean).join(" "), children: [
+  return /* @__PURE__ */ jsxs5("li", { className: classes.filter(Boolean).join(" "), children: [
     /* @__PURE__ */ jsx6(Avatar, { name }),
-    /* @__PURE__ */ jsxs4("p", { className: "message-head", children: [
+    /* @__PURE__ */ jsxs5("p", { className: "message-head", children: [
       /* @__PURE__ */ jsx6("strong", { className: "name", children: name }),
       author !== void 0 && /* @__PURE__ */ jsx6("span", { className: "member", title: "Signed in", role: "img", "aria-label": "signed in", children: "✓" }),
       " ",
@@ -230,7 +241,7 @@ var MessageItem = memo(function MessageItem2({ message, previous, isMine }) {
       " ",
       /* @__PURE__ */ jsx6("span", { className: "sending", children: "sending…" })
     ] }),
-    /* @__PURE__ */ jsx6("p", { className: "message-body", children: /* @__PURE__ */ jsx6(LinkedText, { children: body }) })
+    /* @__PURE__ */ jsx6("p", { className: "message-body", children: stream === void 0 ? /* @__PURE__ */ jsx6(LinkedText, { children: body }) : /* @__PURE__ */ jsx6(StreamedText, { stream }) })
   ] });
 });
 
@@ -261,7 +272,7 @@ var MessageKeys = class {
 };
 
 // app/message_list.tsx
-import { jsx as jsx7, jsxs as jsxs5 } from "react/jsx-runtime";
+import { jsx as jsx7, jsxs as jsxs6 } from "react/jsx-runtime";
 var FOLLOW_PX = 80;
 var PAGE = 50;
 function MessageList({ channel, me, sent }) {
@@ -277,9 +288,9 @@ function MessageList({ channel, me, sent }) {
   const { scroller, hasNewer, follow } = usePlace({ messages, sent });
   const [isOpen, setIsOpen] = useState3(false);
   useEffect2(() => setIsOpen(isThere), [isThere]);
-  return /* @__PURE__ */ jsxs5("div", { className: "messages-frame", children: [
-    /* @__PURE__ */ jsxs5("div", { ref: scroller, className: "scroller", tabIndex: 0, "aria-label": "Messages", role: "group", children: [
-      isThere && messages.length === 0 && /* @__PURE__ */ jsxs5("p", { className: "empty", children: [
+  return /* @__PURE__ */ jsxs6("div", { className: "messages-frame", children: [
+    /* @__PURE__ */ jsxs6("div", { ref: scroller, className: "scroller", tabIndex: 0, "aria-label": "Messages", role: "group", children: [
+      isThere && messages.length === 0 && /* @__PURE__ */ jsxs6("p", { className: "empty", children: [
         /* @__PURE__ */ jsx7("strong", { children: "It is quiet in here." }),
         "Open this page in a second window and say hello: what you type in one appears in the other."
       ] }),
@@ -395,7 +406,7 @@ function showFirst(store, message) {
 // app/sign_in.tsx
 import { useId, useState as useState5 } from "react";
 import { useAuth as useAuth2 } from "syncline/react";
-import { jsx as jsx8, jsxs as jsxs6 } from "react/jsx-runtime";
+import { jsx as jsx8, jsxs as jsxs7 } from "react/jsx-runtime";
 function SignIn({ dialog, guestName }) {
   const { auth } = useAuth2();
   const [isNew, setIsNew] = useState5(false);
@@ -419,7 +430,7 @@ function SignIn({ dialog, guestName }) {
       setIsBusy(false);
     }
   };
-  return /* @__PURE__ */ jsx8("dialog", { ref: dialog, className: "sign-in", "aria-labelledby": title, children: /* @__PURE__ */ jsxs6(
+  return /* @__PURE__ */ jsx8("dialog", { ref: dialog, className: "sign-in", "aria-labelledby": title, children: /* @__PURE__ */ jsxs7(
     "form",
     {
       onSubmit: (event) => {
@@ -429,11 +440,11 @@ function SignIn({ dialog, guestName }) {
       children: [
         /* @__PURE__ */ jsx8("h2", { id: title, children: isNew ? "Create an account" : "Sign in" }),
         /* @__PURE__ */ jsx8("p", { className: "hint", children: isNew ? `Others will see you as ${guestName.trim() || "Guest"}.` : "With an account your messages carry a mark that no guest can have." }),
-        /* @__PURE__ */ jsxs6("label", { children: [
+        /* @__PURE__ */ jsxs7("label", { children: [
           "Email address",
           /* @__PURE__ */ jsx8("input", { name: "email", type: "email", autoComplete: "email", required: true })
         ] }),
-        /* @__PURE__ */ jsxs6("label", { children: [
+        /* @__PURE__ */ jsxs7("label", { children: [
           "Password",
           /* @__PURE__ */ jsx8(
             "input",
@@ -447,7 +458,7 @@ function SignIn({ dialog, guestName }) {
           )
         ] }),
         notice !== null && /* @__PURE__ */ jsx8("p", { className: notice.isProblem ? "problem" : "notice", role: "alert", children: notice.text }),
-        /* @__PURE__ */ jsxs6("div", { className: "buttons", children: [
+        /* @__PURE__ */ jsxs7("div", { className: "buttons", children: [
           /* @__PURE__ */ jsx8("button", { type: "submit", className: "button", disabled: isBusy, children: isNew ? "Create account" : "Sign in" }),
           /* @__PURE__ */ jsx8("button", { type: "button", className: "quiet", onClick: () => dialog.current?.close(), children: "Stay a guest" })
         ] }),
@@ -470,16 +481,16 @@ function SignIn({ dialog, guestName }) {
 
 // app/sidebar.tsx
 import { useState as useState6 } from "react";
-import { jsx as jsx9, jsxs as jsxs7 } from "react/jsx-runtime";
+import { jsx as jsx9, jsxs as jsxs8 } from "react/jsx-runtime";
 var DEFAULT_CHANNELS = ["general", "random"];
 function Sidebar({ channels, open, onCreate, children }) {
   const names = [.../* @__PURE__ */ new Set([...DEFAULT_CHANNELS, ...channels, open])];
-  return /* @__PURE__ */ jsxs7("aside", { className: "sidebar", children: [
-    /* @__PURE__ */ jsxs7("div", { className: "brand", children: [
+  return /* @__PURE__ */ jsxs8("aside", { className: "sidebar", children: [
+    /* @__PURE__ */ jsxs8("div", { className: "brand", children: [
       /* @__PURE__ */ jsx9(Logo, {}),
       /* @__PURE__ */ jsx9("span", { children: "Syncline chat" })
     ] }),
-    /* @__PURE__ */ jsxs7("nav", { "aria-label": "Channels", children: [
+    /* @__PURE__ */ jsxs8("nav", { "aria-label": "Channels", children: [
       /* @__PURE__ */ jsx9("h2", { children: "Channels" }),
       /* @__PURE__ */ jsx9("ul", { className: "channels", children: names.map((name) => /* @__PURE__ */ jsx9("li", { children: /* @__PURE__ */ jsx9(
         "a",
@@ -500,7 +511,7 @@ function bringIntoView(link) {
 }
 function NewChannel({ onCreate }) {
   const [name, setName] = useState6("");
-  return /* @__PURE__ */ jsxs7(
+  return /* @__PURE__ */ jsxs8(
     "form",
     {
       className: "new-channel",
@@ -527,7 +538,7 @@ function NewChannel({ onCreate }) {
   );
 }
 function Logo() {
-  return /* @__PURE__ */ jsxs7("svg", { viewBox: "0 0 32 32", width: "28", height: "28", "aria-hidden": "true", children: [
+  return /* @__PURE__ */ jsxs8("svg", { viewBox: "0 0 32 32", width: "28", height: "28", "aria-hidden": "true", children: [
     /* @__PURE__ */ jsx9("rect", { width: "32", height: "32", rx: "9", fill: "var(--accent)" }),
     /* @__PURE__ */ jsx9(
       "path",
@@ -545,7 +556,7 @@ function Logo() {
 // app/typing.tsx
 import { useCallback as useCallback2, useEffect as useEffect3, useRef as useRef3, useState as useState7 } from "react";
 import { usePresence } from "syncline/react/presence";
-import { Fragment as Fragment2, jsx as jsx10, jsxs as jsxs8 } from "react/jsx-runtime";
+import { Fragment as Fragment2, jsx as jsx10, jsxs as jsxs9 } from "react/jsx-runtime";
 var PAUSE_MS = 5e3;
 function useTyping(channel, guestName) {
   const [isTyping, setIsTyping] = useState7(false);
@@ -574,8 +585,8 @@ function useTyping(channel, guestName) {
   };
 }
 function TypingLine({ names }) {
-  return /* @__PURE__ */ jsx10("p", { className: "typing", "aria-live": "polite", children: names.length > 0 && /* @__PURE__ */ jsxs8(Fragment2, { children: [
-    /* @__PURE__ */ jsxs8("span", { className: "dots", "aria-hidden": "true", children: [
+  return /* @__PURE__ */ jsx10("p", { className: "typing", "aria-live": "polite", children: names.length > 0 && /* @__PURE__ */ jsxs9(Fragment2, { children: [
+    /* @__PURE__ */ jsxs9("span", { className: "dots", "aria-hidden": "true", children: [
       /* @__PURE__ */ jsx10("i", {}),
       /* @__PURE__ */ jsx10("i", {}),
       /* @__PURE__ */ jsx10("i", {})
@@ -637,7 +648,7 @@ function stored() {
 }
 
 // app/chat.tsx
-import { Fragment as Fragment3, jsx as jsx11, jsxs as jsxs9 } from "react/jsx-runtime";
+import { Fragment as Fragment3, jsx as jsx11, jsxs as jsxs10 } from "react/jsx-runtime";
 function Chat() {
   const [channel, openChannel2] = useChannel();
   const [guestName, setGuestName] = useGuestName();
@@ -669,7 +680,7 @@ function Chat() {
       return false;
     }
   };
-  return /* @__PURE__ */ jsxs9(Fragment3, { children: [
+  return /* @__PURE__ */ jsxs10(Fragment3, { children: [
     /* @__PURE__ */ jsx11(Sidebar, { channels: channels ?? [], open: channel, onCreate: create, children: /* @__PURE__ */ jsx11(
       Me,
       {
@@ -679,13 +690,13 @@ function Chat() {
         onSignIn: () => signIn.current?.showModal()
       }
     ) }),
-    /* @__PURE__ */ jsxs9("main", { children: [
-      /* @__PURE__ */ jsxs9("header", { children: [
-        /* @__PURE__ */ jsxs9("h1", { children: [
+    /* @__PURE__ */ jsxs10("main", { children: [
+      /* @__PURE__ */ jsxs10("header", { children: [
+        /* @__PURE__ */ jsxs10("h1", { children: [
           /* @__PURE__ */ jsx11("span", { "aria-hidden": "true", children: "#" }),
           /* @__PURE__ */ jsx11("span", { children: channel })
         ] }),
-        typing.present.length > 1 && /* @__PURE__ */ jsxs9("p", { className: "present", title: typing.present.join(", "), children: [
+        typing.present.length > 1 && /* @__PURE__ */ jsxs10("p", { className: "present", title: typing.present.join(", "), children: [
           typing.present.length,
           " people here"
         ] }),
@@ -704,7 +715,7 @@ function messageOf(error) {
 
 // app/error_screen.tsx
 import { Component } from "react";
-import { jsx as jsx12, jsxs as jsxs10 } from "react/jsx-runtime";
+import { jsx as jsx12, jsxs as jsxs11 } from "react/jsx-runtime";
 var ErrorScreen = class extends Component {
   state = { problem: null };
   static getDerivedStateFromError(error) {
@@ -713,7 +724,7 @@ var ErrorScreen = class extends Component {
   render() {
     const { problem } = this.state;
     if (problem === null) return this.props.children;
-    return /* @__PURE__ */ jsxs10("div", { className: "error-screen", role: "alert", children: [
+    return /* @__PURE__ */ jsxs11("div", { className: "error-screen", role: "alert", children: [
       /* @__PURE__ */ jsx12("strong", { children: "This cannot be shown." }),
       /* @__PURE__ */ jsx12("p", { children: problem }),
       /* @__PURE__ */ jsx12("button", { type: "button", className: "button", onClick: () => this.setState({ problem: null }), children: "Try again" })

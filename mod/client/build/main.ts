@@ -18,6 +18,8 @@ const ACCOUNTS_BYTES_MAX = 1 * KIB;
 const REACT_ACCOUNTS_BYTES_MAX = 1 * KIB;
 const PRESENCE_BYTES_MAX = 1 * KIB;
 const REACT_PRESENCE_BYTES_MAX = 1 * KIB;
+const STREAMS_BYTES_MAX = 1 * KIB;
+const REACT_STREAMS_BYTES_MAX = 1 * KIB;
 
 const packageDir = new URL("../../../dist/client/", import.meta.url);
 
@@ -42,6 +44,9 @@ async function build(): Promise<boolean> {
   const presence = await sizeOf(dir, ["client", "presence"]) - core;
   const reactPresence = await sizeOf(dir, ["client", "presence", "react", "react/presence"]) - core - react -
     presence;
+  const streams = await sizeOf(dir, ["client", "streams"]) - core;
+  const reactStreams = await sizeOf(dir, ["client", "streams", "react", "react/streams"]) - core - react -
+    streams;
   const fits = [
     report("syncline/client", core, CORE_BYTES_MAX),
     report("syncline/react, additional", react, REACT_BYTES_MAX),
@@ -49,6 +54,8 @@ async function build(): Promise<boolean> {
     report("syncline/react/accounts, additional", reactAccounts, REACT_ACCOUNTS_BYTES_MAX),
     report("syncline/presence, additional", presence, PRESENCE_BYTES_MAX),
     report("syncline/react/presence, additional", reactPresence, REACT_PRESENCE_BYTES_MAX),
+    report("syncline/streams, additional", streams, STREAMS_BYTES_MAX),
+    report("syncline/react/streams, additional", reactStreams, REACT_STREAMS_BYTES_MAX),
   ];
   return fits.every((fit) => fit);
 }

@@ -9,6 +9,8 @@ export const ENTRIES = {
   "react/accounts": "../react/accounts/mod.ts",
   presence: "../presence/mod.ts",
   "react/presence": "../react/presence/mod.ts",
+  streams: "../streams/mod.ts",
+  "react/streams": "../react/streams/mod.ts",
   server: "../../functions/api/mod.ts",
 } as const;
 

@@ -4,7 +4,7 @@ import type { CallArgs, Known, ResultOf } from "../../protocol/server_function_n
 import type { DatabaseReader, DatabaseWriter } from "./database.ts";
 import type { RateLimit } from "./rate_limit.ts";
 import type { Scheduler } from "./scheduler.ts";
-import type { StorageActions, StorageReader, StorageWriter } from "./storage.ts";
+import type { StorageActions, StorageReader, StorageWriter, Streams } from "./storage.ts";
 import type { DataModel, Id, Readable } from "./values.ts";
 
 /**
@@ -136,6 +136,7 @@ export interface ActionCtx extends FunctionCtx {
   readonly scheduler: Scheduler;
   readonly storage: StorageActions;
   readonly presence: PresenceReader;
+  readonly streams: Streams;
   runMutation<Name extends FunctionName<"mutation">>(
     name: Known<Name>,
     ...args: CallArgs<Name, "mutation">

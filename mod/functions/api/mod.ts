@@ -53,7 +53,15 @@ export { type CronJobs, cronJobs } from "./cron_jobs.ts";
 export type { SchedulableName, Scheduler } from "./scheduler.ts";
 export type { HttpAction, HttpHandler, HttpMethod, HttpRouter } from "./http_router.ts";
 export { httpAction, httpRouter } from "./http_router.ts";
-export type { FileMetadata, StorageActions, StorageReader, StorageWriter } from "./storage.ts";
+export type {
+  FileMetadata,
+  StorageActions,
+  StorageReader,
+  StorageWriter,
+  StreamOptions,
+  Streams,
+  StreamWriter,
+} from "./storage.ts";
 export { authEventArgs, userEvent } from "./auth_hooks.ts";
 export { defineProfile, type ProfileOf } from "./profile.ts";
 export { createFunctions, defineSchema, defineTable, id } from "./schema.ts";

@@ -1,4 +1,4 @@
-/** Types of `ctx.storage`. */
+/** Types of `ctx.storage` and `ctx.streams`. */
 import type { Id } from "./values.ts";
 
 /** Metadata of a stored file. */
@@ -45,4 +45,41 @@ export interface StorageActions extends StorageWriter {
   ): Promise<Id<"_storage">>;
   /** Returns the contents with the content type; `null` if the file does not exist. */
   get(id: string): Promise<Blob | null>;
+}
+
+export interface StreamOptions {
+  /** Default: `text/plain; charset=utf-8`. */
+  readonly contentType?: string;
+  /** Name of the stored file. */
+  readonly name?: string;
+  /** Whether the content is stored as a file when the stream ends. Default: true. */
+  readonly store?: boolean;
+}
+
+/** Writes one stream. If the action ends before the stream, readers receive an error. */
+export interface StreamWriter {
+  /** Unguessable: each client that has it can read the stream. Store it in a document that the readers may see. */
+  readonly id: string;
+  /** Appends a chunk, which readers receive at once. At most 8 MiB in all. */
+  write(chunk: string | Uint8Array): Promise<void>;
+  /** Stores the content, then ends the stream. Returns the id of the file; `null` with `store: false`. */
+  end(): Promise<Id<"_storage"> | null>;
+  /** Ends the stream with an error. Nothing is stored. */
+  fail(): Promise<void>;
+}
+
+/** Output that clients read while it is written. */
+export interface Streams {
+  /**
+   * Creates a stream.
+   *
+   * @example
+   * ```ts
+   * const stream = await ctx.streams.create();
+   * await ctx.runMutation(internal.answers.begin, { question, stream: stream.id });
+   * for await (const word of model.answer(text)) await stream.write(word);
+   * await ctx.runMutation(internal.answers.finish, { question, file: await stream.end() });
+   * ```
+   */
+  create(options?: StreamOptions): Promise<StreamWriter>;
 }

@@ -19,7 +19,7 @@ import type { LocationProbe } from "../../kit/locations/location_probe.ts";
 import { LocationError, type ObjectLocation } from "../../kit/locations/object_store.ts";
 import { StartError } from "../../config/start_error.ts";
 
-export interface StorageFeature extends Feature, Pick<StorageService, "traffic"> {
+export interface StorageFeature extends Feature, Pick<StorageService, "traffic" | "store"> {
   /** Probes the file storage; `null` on a follower. */
   readonly probe: () => LocationProbe | null;
 }
@@ -43,6 +43,7 @@ export async function startStorage(
   return {
     probe: () => isFollower(config) ? null : blobsProbe(locationOf(config)),
     traffic: storage.traffic,
+    store: storage.store,
     routes: [
       { at: "/api/storage", app: storage.routes },
       { at: "/api/storage", app: storage.completeRoutes, complete: true },

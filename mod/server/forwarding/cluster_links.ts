@@ -87,6 +87,8 @@ export interface ClusterLinksOptions {
 export interface LeaderForwarding {
   readonly port: LeaderPort;
   readonly rooms: RoomLink;
+  /** Requests a path of the leader on behalf of this server. */
+  request(path: string, signal: AbortSignal): Promise<Response>;
   /** Forwards a request if the leader must answer it. The response is delayed until its commits are shown here. */
   forward(request: Request, parts: ForwardContext): Promise<Response> | null;
 }
@@ -167,6 +169,7 @@ export class ClusterLinks implements AsyncDisposable {
     return {
       port: this.#calls,
       rooms: this.#rooms,
+      request: (path, signal) => this.#toLeader.request(path, signal),
       forward: (request, { info, host, client }) => {
         const { method } = request;
         const path = requestPath(request);

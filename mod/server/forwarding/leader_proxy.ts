@@ -90,6 +90,13 @@ export class LeaderProxy implements Disposable {
     }
   }
 
+  /** Requests a path of the leader on behalf of this server. */
+  async request(path: string, signal: AbortSignal): Promise<Response> {
+    const remoteAddr = { transport: "tcp", hostname: "127.0.0.1", port: 0 } as const;
+    const info = { remoteAddr, completed: Promise.resolve() };
+    return await this.forward(new Request(`http://leader${path}`, { signal }), info);
+  }
+
   [Symbol.dispose](): void {
     this.#client.close();
   }

@@ -20,6 +20,7 @@ export const exposeHeaders: readonly string[] = [
   "Retry-After",
   "Syncline-Request",
   "Syncline-Request-Id",
+  "Syncline-Stream",
 ];
 
 /** Headers that the router's middleware adds below `/api`, for responses that bypass it. */

@@ -17,6 +17,8 @@ const ENTRIES = {
   react_accounts: "client/react/accounts/mod.ts",
   presence: "client/presence/mod.ts",
   react_presence: "client/react/presence/mod.ts",
+  streams: "client/streams/mod.ts",
+  react_streams: "client/react/streams/mod.ts",
 } as const;
 
 interface CachedModule {

@@ -12,12 +12,14 @@ import { IsolateHost, type ServedApp } from "../../functions/host/mod.ts";
 import { SystemCalls } from "../../functions/system_calls.ts";
 import type { Log } from "../../kit/log.ts";
 import { FollowedRooms } from "../../presence/mod.ts";
+import { FollowedStreams } from "../../streams/mod.ts";
 import { httpCalls, Hub } from "../../sync/mod.ts";
 import { loadSecret } from "../data/secret.ts";
 import { requestPath } from "../../kit/http_request.ts";
 import { Hono } from "hono";
 import type { Backend, BackendOptions } from "../backend.ts";
 import { LeaderProxy } from "../forwarding/leader_proxy.ts";
+import { followedRoutes } from "../features/streams.ts";
 import { acceptSocket, addressOfRequests } from "../http/requests.ts";
 import { isApi } from "../http/request_gate.ts";
 import { apiHeaders } from "../http/app_routes.ts";
@@ -101,6 +103,9 @@ export async function startWorkerBackend(
   void portOpen.then(() => link.ready());
   const addressOf = addressOfRequests(config.trustedProxies);
   const http = httpCalls({ hub, host, authenticator, dev: config.dev, headers: apiHeaders, addressOf, log });
+  const streams = followedRoutes(
+    opened.use(new FollowedStreams((path, signal) => leader.request(path, signal))),
+  );
   const resources = opened.move();
   /** Responses of the leader, which counts them itself. */
   const forwarded = new WeakSet<object>();
@@ -111,6 +116,7 @@ export async function startWorkerBackend(
     setupLink: null,
     http: {
       routes: new Hono(),
+      completeRoutes: new Hono().route(streams.at, streams.app),
       appRoutes: () => null,
       metrics: {
         requests: {
@@ -139,7 +145,7 @@ export async function startWorkerBackend(
 /** Whether a worker answers a request that calls no function: sockets, pages of the service and static files. */
 function isAnsweredHere(request: Request, host: Pick<IsolateHost, "routes">): boolean {
   const path = requestPath(request);
-  if (isApi(path)) return path === "/api/sync";
+  if (isApi(path)) return path === "/api/sync" || path.startsWith("/api/streams/");
   if (path === "/_" || path.startsWith("/_/")) return true;
   return path !== "/metrics" && host.routes.find(request.method, path) === null;
 }

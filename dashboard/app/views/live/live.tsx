@@ -1,13 +1,16 @@
-/** Rooms of connected clients, with their members. */
+/** Rooms of connected clients with their members, and streams of actions. */
 import { useState } from "react";
 import type { RoomSummary } from "../../../../mod/presence/room_hub.ts";
-import { count, countOf } from "../../ui/format.tsx";
+import type { StreamSummary } from "../../../../mod/streams/streams.ts";
+import { Badge } from "../../ui/controls.tsx";
+import { count, countOf, duration, size } from "../../ui/format.tsx";
 import { Card, Empty, Loading, Table, View } from "../../ui/view.tsx";
 import { useRequest } from "../../ui/use_request.tsx";
 
 /** Answer of `GET /api/admin/live`. */
 interface LiveState {
   readonly rooms: RoomSummary;
+  readonly streams: StreamSummary;
 }
 
 const ASKED_EVERY_MS = 2_000;
@@ -15,10 +18,11 @@ const ASKED_EVERY_MS = 2_000;
 export function Live() {
   const { value, error } = useRequest<LiveState>("/api/admin/live", ASKED_EVERY_MS);
   return (
-    <View title="Live" text="Clients in rooms now. Nothing of this is stored.">
+    <View title="Live" text="Clients in rooms, and streams of actions.">
       {error !== null && <p className="field-error" role="alert">{error}</p>}
       {value === undefined && error === null && <Loading />}
       {value !== undefined && <Rooms rooms={value.rooms} />}
+      {value !== undefined && <Streams streams={value.streams} />}
     </View>
   );
 }
@@ -42,7 +46,7 @@ function Rooms({ rooms: { rooms, members, largest } }: { readonly rooms: RoomSum
     <>
       <Card flush title={`${countOf(rooms, "room")}, ${countOf(members, "member")}`}>
         <Table head={["Room", { number: "Members" }]}>
-          {largest.map(({ room, size }) => (
+          {largest.map(({ room, size: members }) => (
             <tr key={room}>
               <td className="wrap">
                 <button
@@ -54,7 +58,7 @@ function Rooms({ rooms: { rooms, members, largest } }: { readonly rooms: RoomSum
                   {room}
                 </button>
               </td>
-              <td className="number">{count(size)}</td>
+              <td className="number">{count(members)}</td>
             </tr>
           ))}
         </Table>
@@ -74,5 +78,39 @@ function Rooms({ rooms: { rooms, members, largest } }: { readonly rooms: RoomSum
         </Card>
       )}
     </>
+  );
+}
+
+const TONES = { open: "accent", ended: "good", failed: "bad" } as const;
+
+function Streams({ streams: { open, readers, bytes, newest } }: { readonly streams: StreamSummary }) {
+  if (newest.length === 0) {
+    return (
+      <Card title="Streams">
+        <Empty title="No stream">
+          <p>
+            Actions write output to streams while clients read it:{" "}
+            <a href="./docs/streams" target="_blank" rel="noopener">learn more</a>.
+          </p>
+        </Empty>
+      </Card>
+    );
+  }
+  return (
+    <Card flush title={`${countOf(open, "open stream")}, ${countOf(readers, "reader")}, ${size(bytes)}`}>
+      <Table head={["Action", "State", { number: "Size" }, { number: "Readers" }, { number: "Started" }]}>
+        {newest.map((stream, index) => (
+          <tr key={index}>
+            <td className="wrap mono">{stream.udfPath}</td>
+            <td>
+              <Badge tone={TONES[stream.state]}>{stream.state}</Badge>
+            </td>
+            <td className="number">{size(stream.size)}</td>
+            <td className="number">{count(stream.readers)}</td>
+            <td className="number">{duration(Math.max(1, stream.ageMs))} ago</td>
+          </tr>
+        ))}
+      </Table>
+    </Card>
   );
 }

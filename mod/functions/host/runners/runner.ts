@@ -31,6 +31,8 @@ export interface PendingAction {
   /** The runner of the calling action. `null` for a call from outside. */
   readonly by: Pick<Runner, "gone"> | null;
   readonly resolve: (outcome: Outcome) => void;
+  /** Resolves with the outcome. */
+  readonly ended: Promise<unknown>;
   /** The route request to handle instead of an action. */
   readonly exchange?: RouteExchange;
   left?: () => void;

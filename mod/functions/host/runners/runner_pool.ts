@@ -156,6 +156,7 @@ export class RunnerPool {
       depth,
       by,
       tree,
+      ended: promise,
       resolve: (outcome) => {
         // Not the function's fault if the client disconnected.
         const now = clock.now();
@@ -317,7 +318,7 @@ export class RunnerPool {
   /** Calls of an action run with its caller and the access of app code. */
   #serve(
     { kind, udfPath, args }: SubCall,
-    { call, depth, tree, runner }: PendingAction & { readonly runner: Runner },
+    { call, depth, tree, ended, runner }: PendingAction & { readonly runner: Runner },
   ): Promise<Outcome> {
     if (tree.ended) return Promise.resolve(treeEnded());
     const { identity, caller, request, lineage } = call;
@@ -330,7 +331,10 @@ export class RunnerPool {
       ...(request !== undefined && { request }),
       ...(lineage && { lineage }),
     };
-    if (kind !== "action" || isCtxPath(udfPath)) return this.#options.serve(kind, sub);
+    if (kind === "action" && isCtxPath(udfPath)) {
+      return this.#options.serve(kind, { ...sub, calledBy: call.udfPath, callerEnded: ended });
+    }
+    if (kind !== "action") return this.#options.serve(kind, sub);
     const { descendantsAtOnceMax, descendantsMax } = fairnessLimits;
     if (tree.underWay >= descendantsAtOnceMax || tree.descendants >= descendantsMax) {
       const most = tree.underWay >= descendantsAtOnceMax ? `${descendantsAtOnceMax} at once` : descendantsMax;

@@ -96,6 +96,7 @@ explainMissing(QueryContext.prototype, {
   runAction: `ctx.runAction ${inActions}`,
   env: `ctx.env ${inActions}`,
   presence: `ctx.presence ${inActions}`,
+  streams: `ctx.streams ${inActions}`,
 });
 
 /** Calls a function from another one. Rejected calls throw an ordinary error in the caller. */

@@ -16,6 +16,7 @@ import { LogApi } from "../ctx/log_api.ts";
 import { PresenceApi } from "../ctx/presence_api.ts";
 import { SchedulerApi } from "../ctx/scheduler_api.ts";
 import { StorageActionsApi, StorageReaderApi, StorageWriterApi } from "../ctx/storage_api.ts";
+import { StreamsApi, StreamWriterApi } from "../ctx/streams_api.ts";
 import { TableQueryApi } from "../ctx/table_query.ts";
 import { MutationContext, QueryContext, SystemMutationContext } from "../ctx/transaction_ctx.ts";
 import { VectorFilter } from "../ctx/vector_filter.ts";
@@ -29,7 +30,7 @@ const { ownKeys } = Reflect;
 const classes: readonly object[] = [
   ...[QueryContext, MutationContext, SystemMutationContext, ActionContext],
   ...[AggregateApi, AuthApi, DatabaseApi, ImportApi, LineageApi, LogApi, SchedulerApi, TableQueryApi],
-  ...[StorageReaderApi, StorageWriterApi, StorageActionsApi, PresenceApi],
+  ...[StorageReaderApi, StorageWriterApi, StorageActionsApi, PresenceApi, StreamsApi, StreamWriterApi],
   ...[FilterExpression, IndexRangeBuilder, SearchFilterBuilder, VectorFilter],
   ...[CronJobs, DefinedSchema, HttpAction, HttpRouter, TableBuilder],
   ...[CalledFunctionError, NotJsonError, RefusedCallError, UserError],

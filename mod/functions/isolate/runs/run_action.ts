@@ -20,6 +20,7 @@ import { explainMissing } from "../ctx/missing_in_ctx.ts";
 import { PresenceApi } from "../ctx/presence_api.ts";
 import { SchedulerApi } from "../ctx/scheduler_api.ts";
 import { StorageActionsApi } from "../ctx/storage_api.ts";
+import { StreamsApi } from "../ctx/streams_api.ts";
 
 const { parse } = JSON;
 const realNow = Date.now;
@@ -48,6 +49,7 @@ export class ActionContext {
   readonly scheduler: SchedulerApi;
   readonly storage: StorageActionsApi;
   readonly presence: PresenceApi;
+  readonly streams: StreamsApi;
   readonly runQuery: (name: FunctionName, args?: Args) => Promise<unknown>;
   readonly runMutation: (name: FunctionName, args?: Args) => Promise<unknown>;
   readonly runAction: (name: FunctionName, args?: Args) => Promise<unknown>;
@@ -70,6 +72,7 @@ export class ActionContext {
     this.runMutation = run("mutation");
     this.runAction = run("action");
     this.presence = new PresenceApi(this.runAction);
+    this.streams = new StreamsApi(this.runAction);
     this.storage = new StorageActionsApi({
       query: this.runQuery,
       mutate: this.runMutation,
