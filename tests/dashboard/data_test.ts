@@ -404,6 +404,8 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     assert.deepEqual(await dashboard.violations(), []);
     await button("Import 1 row").click();
     await cell("Shelf, oak").waitFor();
+    // Its documents are visible before it ends, and a server runs one import at a time.
+    await page.getByRole("list", { name: "Running tasks" }).waitFor({ state: "detached" });
   });
 
   await t.step("DA13 an import shows its progress, also after the page was closed", async () => {
