@@ -10,6 +10,7 @@ import { doctorCommand } from "./doctor_command.ts";
 import { exportCommand } from "./export_command.ts";
 import { importCommand } from "./import_command.ts";
 import { logsCommand } from "./logs_command.ts";
+import { mcpCommand } from "./integrations/mcp_command.ts";
 import { openApiCommand } from "./integrations/openapi_command.ts";
 import { replicaVerifyCommand } from "./replica_command.ts";
 import { restoreCommand } from "./restore_command.ts";
@@ -32,6 +33,7 @@ export const commands: readonly CommandSpec[] = [
   ...userCommands,
   runCommand,
   openApiCommand,
+  mcpCommand,
   ...deployCommands,
   ...deployKeyCommands,
   ...apiKeyCommands,

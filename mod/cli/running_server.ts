@@ -15,7 +15,7 @@ export async function withRunningServer(
 ): Promise<number> {
   const log = stderrLog({ debug: false });
   try {
-    const text = await command((path, args) => call(dataDir, { path, args }));
+    const text = await command((path, args) => callRunningServer(dataDir, path, args));
     await Deno.stdout.write(new TextEncoder().encode(`${text}\n`));
     return exitCodes.ok;
   } catch (error) {
@@ -25,9 +25,11 @@ export async function withRunningServer(
   }
 }
 
-async function call(
+/** Calls a function. Throws a `StartError` if no server runs or it refuses the call. */
+export async function callRunningServer(
   dataDir: string,
-  { path, args }: { readonly path: string; readonly args: Record<string, unknown> },
+  path: string,
+  args: Record<string, unknown>,
 ): Promise<unknown> {
   const answer = await sendAdminCommand(dataDir, { command: "call", path, args }).catch((error) => {
     throw new StartError(

@@ -53,6 +53,7 @@ export type CommandName =
   | "admin revoke-sessions"
   | "run"
   | "openapi"
+  | "mcp"
   | "users list"
   | "users create"
   | "users verify"
@@ -89,6 +90,7 @@ const dataFolderCommands = [
   "admin revoke-sessions",
   "run",
   "openapi",
+  "mcp",
   "users list",
   "users create",
   "users verify",
@@ -1180,9 +1182,29 @@ export const options = {
     env: "SYNCLINE_URL",
     parse: parsePublicUrl,
     default: null,
-    defaultText: "none: required",
+    defaultText: "none: required to deploy; mcp uses the server of the data folder",
     description: "URL of the server, such as https://app.example.com",
-    commands: ["deploy", "rollback"],
+    commands: ["deploy", "rollback", "mcp"],
+  }),
+  adminToken: option({
+    flag: "--admin-token",
+    placeholder: "token",
+    env: "SYNCLINE_ADMIN_TOKEN",
+    parse: parseBearerToken,
+    default: null,
+    defaultText: "none; required with --url, prefer the environment variable",
+    description: "Access token of an administrator",
+    commands: ["mcp"],
+  }),
+  allowWrites: option({
+    flag: "--allow-writes",
+    placeholder: null,
+    env: "SYNCLINE_ALLOW_WRITES",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description: "Let the agent run mutations and actions",
+    commands: ["mcp"],
   }),
   deployKey: option({
     flag: "--deploy-key",

@@ -21,9 +21,10 @@ import { startHealth } from "./features/health.ts";
 import { startLive } from "./features/live.ts";
 import { openLog, startLog } from "./features/log.ts";
 import { startMaintenance } from "./features/maintenance.ts";
+import { startMcp } from "./features/integrations/mcp.ts";
 import { openMetrics, startMetrics } from "./features/metrics.ts";
 import { startPresence } from "./features/presence.ts";
-import { startOpenApi } from "./features/openapi.ts";
+import { startOpenApi } from "./features/integrations/openapi.ts";
 import { startReplication } from "./features/replication.ts";
 import { startScheduling } from "./features/scheduling.ts";
 import { openStats, startStats } from "./features/stats.ts";
@@ -50,6 +51,7 @@ const STARTS = {
   streaming: startStreams,
   sync: startSync,
   stats: startStats,
+  mcp: startMcp,
   live: startLive,
   clustering: startClustering,
   health: startHealth,

@@ -202,7 +202,10 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
     assert.match(manifest, /^ {4}"name": "old"/m);
     assert.deepEqual(JSON.parse(manifest).scripts, { dev: "next dev", "dev:syncline": "syncline dev" });
     assert.deepEqual(await names(machine.at("old")), [
+      ".cursor",
       ".gitignore",
+      ".mcp.json",
+      ".vscode",
       "AGENTS.md",
       "functions",
       "package.json",

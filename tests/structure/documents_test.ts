@@ -64,7 +64,7 @@ function limitText(name: string, value: number): string {
 Deno.test("the table of packages has every package of the import map and no other", async () => {
   const { imports } = JSON.parse(await readPage("deno.json")) as { imports: Record<string, string> };
   const used = Object.values(imports)
-    .map((address) => address.match(/^npm:(@[^/]+\/[^@/]+|[^@/]+)@/)?.[1])
+    .map((address) => address.match(/^npm:\/?(@[^/]+\/[^@/]+|[^@/]+)@/)?.[1])
     .filter((name) => name !== undefined);
   const named = tableRows(await readPage("docs/dependencies.md"), "Package")
     .map(([cell = ""]) => cell.replaceAll("`", ""))

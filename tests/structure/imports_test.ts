@@ -26,6 +26,7 @@ const LAYERS: readonly (readonly string[])[] = [
     "mod/scheduler",
     "mod/ops",
     "mod/cluster",
+    "mod/mcp",
     "mod/openapi",
   ],
   ["mod/cluster/postgres"],

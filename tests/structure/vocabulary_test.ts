@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { repository } from "../docs/pages.ts";
 
 /** Files with text of others, or generated from files that are checked. */
-const NOT_OURS = /(?:^|\/)(?:dist|built|vendor|node_modules)\/|\/zod\/zod\.js$|\/public\/app\.js$/;
+const NOT_OURS =
+  /(?:^|\/)(?:dist|built|vendor|node_modules)\/|\/zod\/zod\.js$|\/sdk\/sdk\.js$|\/public\/app\.js$/;
 
 /** Section of CONTRIBUTING.md that lists the words to avoid. */
 const WORD_LIST = /^### Language$[^]*?(?=^## )/m;

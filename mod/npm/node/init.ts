@@ -1,4 +1,4 @@
-/** `syncline init`: adds functions, a test and instructions for coding agents to an existing project. */
+/** `syncline init`: adds functions, instructions for coding agents and the configuration of their MCP server to an existing project. */
 import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
@@ -8,7 +8,7 @@ import { type Manifest, readManifest } from "./project.ts";
 import { ownVersion, templateFolder } from "./scaffold.ts";
 
 /** Files copied from the smallest template. */
-const PARTS = ["functions", "AGENTS.md"];
+const PARTS = ["functions", "AGENTS.md", ".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json"];
 const DATA = "/data/";
 
 /** Returns the exit code. */

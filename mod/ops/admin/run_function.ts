@@ -17,6 +17,8 @@ export const runArgs = z.strictObject({
     z.strictObject({ userId: z.string() }),
     z.strictObject({ adminId: z.string() }),
   ]).default(null),
+  /** Fails if the function is of another kind. */
+  kind: z.enum(["query", "mutation", "action"]).optional(),
 });
 
 export interface ReadSummary {
@@ -50,11 +52,14 @@ const IDS_MAX = 50;
 /** Runs a function of the app, or a system function callable by clients. Throws `unknown_function`. */
 export async function runFunction(
   { host, calls }: RunFunctionOptions,
-  { path, args, as }: z.output<typeof runArgs>,
+  { path, args, as, kind }: z.output<typeof runArgs>,
 ): Promise<FunctionRun> {
   const info = host.info(path);
   if (info === undefined || info.visibility === "admin") {
     throw new UserError("unknown_function", `Function "${path}" not found`);
+  }
+  if (kind !== undefined && info.kind !== kind) {
+    throw new UserError("unknown_function", `"${path}" is of kind ${info.kind}, expected ${kind}`);
   }
   const identity = await identityOf(calls, as);
   const call: FunctionCall = { udfPath: path, args, identity, origin: "server" };

@@ -16,15 +16,7 @@ export interface LogRoutesOptions {
 export function logRoutes({ log, streams, now }: LogRoutesOptions): Hono<AdminEnv> {
   const app = new Hono<AdminEnv>();
   app.get("/logs", async (c) => {
-    const question = parseLogQuery(new URLSearchParams(requestSearch(c.req.raw)), now());
-    const { runs, next, cut, histogram } = await log.page(question);
-    return c.json({
-      runs,
-      cursor: next === null ? null : String(next),
-      complete: !cut,
-      ...(question.histogram !== undefined && { histogram }),
-      log: log.facts,
-    });
+    return c.json(await logPage(log, new URLSearchParams(requestSearch(c.req.raw)), now()));
   });
   app.get("/logs/stream", async (c) => {
     const { filter, after } = parseStreamQuery(
@@ -47,6 +39,23 @@ export function logRoutes({ log, streams, now }: LogRoutesOptions): Hono<AdminEn
     });
   });
   return app;
+}
+
+/** Reads a page of runs. Throws `bad_request` for invalid parameters. */
+export async function logPage(
+  log: LogRoutesOptions["log"],
+  parameters: URLSearchParams,
+  now: number,
+): Promise<object> {
+  const question = parseLogQuery(parameters, now);
+  const { runs, next, cut, histogram } = await log.page(question);
+  return {
+    runs,
+    cursor: next === null ? null : String(next),
+    complete: !cut,
+    ...(question.histogram !== undefined && { histogram }),
+    log: log.facts,
+  };
 }
 
 /** Routes of a server without an execution log. */

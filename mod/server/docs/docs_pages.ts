@@ -46,6 +46,16 @@ export class DocsPages {
       : respondWith(pageHtml(site, { kind: "page", page }), "text/html");
   }
 
+  /** Finds sections by words, at most 30. */
+  async find(query: string): Promise<{ page: string; section: string; excerpt: string }[]> {
+    const site = await this.#load();
+    return findSections(site.pages.values(), query).map(({ page, section, excerpt }) => ({
+      page: page.name,
+      section: section.title,
+      excerpt,
+    }));
+  }
+
   async #load(): Promise<DocsSite> {
     const site = this.#site ??= this.#read();
     try {

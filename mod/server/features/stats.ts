@@ -30,7 +30,12 @@ export function openStats(): RunStats {
   return new RunStats({ now: Date.now });
 }
 
-export function startStats(context: FeatureContext, given: StatsParts): Feature {
+export interface StatsFeature extends Feature {
+  /** Returns the response of `/api/admin/stats`. */
+  read(): Promise<object>;
+}
+
+export function startStats(context: FeatureContext, given: StatsParts): StatsFeature {
   const { runStats, executionLog, accounts: { authenticator }, steering: { sizes } } = given;
   const parts = serverParts(context, given);
   const machine = new CachedMachineStats(context);
@@ -48,6 +53,7 @@ export function startStats(context: FeatureContext, given: StatsParts): Feature 
   const save = () => executionLog?.saveFigures(runStats.advance()) ?? runStats.advance();
   let timer: ReturnType<typeof setInterval> | undefined;
   return {
+    read: () => serverStats(options),
     routes: [{ at: "/api/admin", app: new Hono().route("/", app) }],
     start() {
       timer = setInterval(() => {

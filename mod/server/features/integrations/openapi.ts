@@ -1,12 +1,12 @@
 /** `GET /api/openapi.json`: the OpenAPI document of the app. Its generator is loaded with the first request. */
 import { Hono } from "hono";
-import { VERSION } from "../../config/version.ts";
-import { ServiceError } from "../../errors.ts";
-import { anonymous } from "../../functions/identity.ts";
-import { type AdminEnv, adminGuard } from "../../ops/mod.ts";
-import type { Feature, FeatureContext } from "../feature.ts";
-import type { AccountsFeature } from "./accounts.ts";
-import { verifyWith } from "./admin.ts";
+import { VERSION } from "../../../config/version.ts";
+import { ServiceError } from "../../../errors.ts";
+import { anonymous } from "../../../functions/identity.ts";
+import { type AdminEnv, adminGuard } from "../../../ops/mod.ts";
+import type { Feature, FeatureContext } from "../../feature.ts";
+import type { AccountsFeature } from "../accounts.ts";
+import { verifyWith } from "../admin.ts";
 
 export function startOpenApi(
   { config: { publicOpenApi, publicUrl }, port }: Pick<FeatureContext, "config" | "port">,
@@ -26,7 +26,7 @@ export function startOpenApi(
     const outcome = await port.query(call);
     if (!outcome.ok) throw new ServiceError("unavailable", outcome.error.message);
     if (outcome.value !== made.functions) {
-      const { openApiDocument } = await import("../../openapi/mod.ts");
+      const { openApiDocument } = await import("../../../openapi/mod.ts");
       const functions = JSON.parse(outcome.value);
       const document = openApiDocument({ functions, version: VERSION, serverUrl: publicUrl ?? "/" });
       made = { functions: outcome.value, text: JSON.stringify(document) };

@@ -1,0 +1,71 @@
+/** Tools for the app's functions. */
+import { z } from "zod";
+import { type McpSources, readTool, type Tool, writeTool } from "./tool.ts";
+
+interface Facts {
+  readonly path: string;
+  readonly kind: string;
+  readonly visibility: string;
+  readonly ofService: boolean;
+  readonly args: unknown;
+  readonly returns: unknown;
+}
+
+const runArgs = z.strictObject({
+  path: z.string().describe("Path of the function, such as tasks:list"),
+  args: z.record(z.string(), z.unknown()).default({}),
+  asUser: z.string().optional().describe("ID of the user on whose behalf it runs; default: signed out"),
+});
+
+async function run(
+  kind: "query" | "mutation" | "action",
+  { path, args, asUser }: z.output<typeof runArgs>,
+  { call }: McpSources,
+): Promise<unknown> {
+  const as = asUser === undefined ? null : { userId: asUser };
+  return await call("_admin/functions:run", { path, args, as, kind });
+}
+
+export const functionTools: readonly Tool[] = [
+  readTool({
+    name: "list_functions",
+    description: "List the app's functions with the JSON Schemas of their arguments and results. Public " +
+      "functions can be called by clients, internal ones by other functions only.",
+    args: z.strictObject({
+      prefix: z.string().optional().describe("Beginning of the paths, such as tasks:"),
+      kind: z.enum(["query", "mutation", "action"]).optional(),
+    }),
+    noted: ["prefix", "kind"],
+    async run({ prefix = "", kind }, { call }) {
+      const functions = await call("_admin/functions:list", {}) as readonly Facts[];
+      return functions
+        .filter((each) =>
+          !each.ofService && each.path.startsWith(prefix) && (kind ?? each.kind) === each.kind
+        )
+        .map(({ path, kind, visibility, args, returns }) => ({ path, kind, visibility, args, returns }));
+    },
+  }),
+  readTool({
+    name: "run_query",
+    description:
+      "Run a query of the app, public or internal, and return its result, log lines, duration and " +
+      "the tables and indexes that it read.",
+    args: runArgs,
+    noted: ["path", "args", "asUser"],
+    run: (args, sources) => run("query", args, sources),
+  }),
+  writeTool({
+    name: "run_mutation",
+    description: "Run a mutation of the app, public or internal. It changes data.",
+    args: runArgs,
+    noted: ["path", "args", "asUser"],
+    run: (args, sources) => run("mutation", args, sources),
+  }),
+  writeTool({
+    name: "run_action",
+    description: "Run an action of the app, public or internal. It may change data and call other services.",
+    args: runArgs,
+    noted: ["path", "args", "asUser"],
+    run: (args, sources) => run("action", args, sources),
+  }),
+];
