@@ -72,6 +72,11 @@ export interface FunctionCall {
   readonly lineage?: Lineage;
 }
 
+export interface QueryCall extends FunctionCall {
+  /** The last result of a live query; `null` if it has none. Absent for one-shot calls. */
+  readonly base?: Outcome | null;
+}
+
 export interface MutationCall extends FunctionCall {
   /** Absent for HTTP calls without the header Syncline-Request and sockets without Connect: these are not deduplicated. */
   readonly replay?: ReplayKey;
@@ -155,7 +160,7 @@ export interface FunctionHost {
    * are held back until they have, or for at most 10 s.
    */
   startQueryBatch(
-    queries: readonly FunctionCall[],
+    queries: readonly QueryCall[],
     onAnswer: (index: number, answer: QueryAnswer) => void,
     options?: QueryBatchOptions,
   ): QueryBatchRun;

@@ -33,7 +33,13 @@ export function errorIdOf({ kind, request }: CallError): string | null {
 
 /** The outcome of a call. `value` is JSON, serialized once by the isolate and never parsed on the way. */
 export type Outcome =
-  | { readonly ok: true; readonly value: string; readonly logLines: readonly string[] }
+  | {
+    readonly ok: true;
+    readonly value: string;
+    readonly logLines: readonly string[];
+    /** Name under which a reader keeps it, to send only the part that differs next time. */
+    readonly kept?: string;
+  }
   | { readonly ok: false; readonly error: CallError; readonly logLines: readonly string[] };
 
 /** The result of a run as JSON, or its error. */

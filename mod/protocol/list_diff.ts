@@ -2,6 +2,7 @@
  * Result diffs of long lists, made from their JSON: only the part between the common prefix and suffix is parsed. A
  * change of one row of ten thousand costs that row and a comparison of the strings.
  */
+import { commonPrefixLength, commonSuffixLength } from "../kit/common_ends.ts";
 import { resultDiff } from "./result_diff.ts";
 
 const QUOTE = 0x22;
@@ -139,34 +140,4 @@ function endOfString(text: string, start: number): number {
     if (char === QUOTE) return at;
     if (char === BACKSLASH) at++;
   }
-}
-
-interface Compared {
-  readonly other: string;
-  /** Limit of the comparison, in characters. */
-  readonly most: number;
-}
-
-/** Returns the length of the common prefix. Compares long stretches at once, which is much faster than a loop. */
-function commonPrefixLength(text: string, { other, most }: Compared): number {
-  let same = 0;
-  for (let end = most; same < end;) {
-    const middle = (same + end + 1) >>> 1;
-    if (text.slice(same, middle) === other.slice(same, middle)) same = middle;
-    else end = middle - 1;
-  }
-  return same;
-}
-
-function commonSuffixLength(text: string, { other, most }: Compared): number {
-  const [textEnd, otherEnd] = [text.length, other.length];
-  let same = 0;
-  for (let end = most; same < end;) {
-    const middle = (same + end + 1) >>> 1;
-    const equal =
-      text.slice(textEnd - middle, textEnd - same) === other.slice(otherEnd - middle, otherEnd - same);
-    if (equal) same = middle;
-    else end = middle - 1;
-  }
-  return same;
 }

@@ -134,6 +134,11 @@ function scanOf(tx: Pick<WriteTransaction, "scan">, step: RangeStep) {
   });
 }
 
+function firstOf(tx: Pick<WriteTransaction, "take">, step: RangeStep): Doc[] {
+  const { index, bounds } = boundsOf(step);
+  return tx.take(step.table, index, bounds, { order: step.order, count: step.take + 1 });
+}
+
 function countOf(tx: Pick<WriteTransaction, "count">, step: RangeStep): number {
   const { index, bounds } = boundsOf(step);
   return tx.count(step.table, index, bounds);
@@ -197,6 +202,7 @@ function runSteps(steps: readonly (typeof step extends fc.Arbitrary<infer T> ? T
       case "scan": {
         const rows = [...scanOf(tx, step.range)].map(({ doc }) => doc);
         assert.deepEqual(rows, expectedRows(model, step.range));
+        assert.deepEqual(firstOf(tx, step.range), rows.slice(0, step.range.take + 1));
         assert.equal(countOf(tx, step.range), rows.length);
         break;
       }

@@ -83,6 +83,42 @@ Deno.test("a scan is touched exactly by changes between its start and where it s
   );
 });
 
+Deno.test("the first documents of a range are those of a scan that stops there, with its read set and usage", () => {
+  using db = new TestDatabase(tables);
+  db.commit((tx) => {
+    for (let row = 0; row < 200; row++) {
+      tx.insert("items", { n: row % 50, m: row, text: 'é,]"😀'[row % 5] ?? "" });
+    }
+  });
+  fc.assert(
+    fc.property(
+      fc.nat(60),
+      fc.nat(60),
+      fc.constantFrom("by_n", "by_creation_time", "by_id"),
+      fc.constantFrom("asc" as const, "desc" as const),
+      fc.oneof(fc.integer({ min: 1, max: 220 }), fc.constant(Infinity)),
+      (x, y, index, order, count) => {
+        const bounds: IndexBounds = index === "by_n"
+          ? { eq: [], lower: { value: x, inclusive: true }, upper: { value: y, inclusive: false } }
+          : { eq: [] };
+        const taken = db.query((tx) => {
+          const docs = tx.take("items", index, bounds, { order, count });
+          return { docs, readSet: tx.readSet(), usage: { ...tx.usage } };
+        });
+        const scanned = db.query((tx) => {
+          const docs: Doc[] = [];
+          for (const { doc } of tx.scan("items", index, bounds, { order, expected: count })) {
+            if (docs.push(doc) === count) break;
+          }
+          return { docs, readSet: tx.readSet(), usage: { ...tx.usage } };
+        });
+        assert.deepEqual(taken, scanned);
+      },
+    ),
+    { numRuns: 300 },
+  );
+});
+
 function entryOf(db: TestDatabase, run: (tx: WriteTransaction) => unknown): CommitEntry {
   const { entry } = db.commit(run);
   assert.ok(entry !== null);

@@ -17,6 +17,7 @@ import type {
   QueryAnswer,
   QueryBatchOptions,
   QueryBatchRun,
+  QueryCall,
   QueryReaders,
   SkipGroup,
 } from "../host_port.ts";
@@ -191,7 +192,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   }
 
   startQueryBatch(
-    queries: readonly FunctionCall[],
+    queries: readonly QueryCall[],
     onAnswer: (index: number, answer: QueryAnswer) => void,
     options: QueryBatchOptions = {},
   ): QueryBatchRun {

@@ -1,17 +1,40 @@
 /** Converts outcomes and calls to and from their wire form. */
 import { functionLimits } from "../../limits.ts";
-import type { FunctionCall, MutationAnswer, MutationCall, RunUse } from "../host_port.ts";
+import type { FunctionCall, MutationAnswer, MutationCall, QueryCall, RunUse } from "../host_port.ts";
 import { type CallError, failed, type Outcome, unavailable } from "../outcome.ts";
-import type { WireAnswer, WireMutation, WireOutcome, WireUse } from "../wire/messages.ts";
+import type { WireAnswer, WireMutation, WireOutcome, WireQuery, WireUse } from "../wire/messages.ts";
 
-/** Returns the outcome in a frame. Throws if it is malformed: the isolate is then no longer trusted. */
-export function fromWire(wire: WireOutcome, segments: readonly string[]): Outcome {
+/** Returns the outcome in a frame. Throws if it is malformed: the isolate is then no longer trusted. `base`: see `QueryCall`. */
+export function fromWire(
+  wire: WireOutcome,
+  segments: readonly string[],
+  base: Outcome | null = null,
+): Outcome {
   if (!Array.isArray(wire.logLines)) throw new TypeError("An outcome has no log lines");
   if ("error" in wire) return { ok: false, error: wire.error, logLines: wire.logLines };
-  const value = segments[wire.value];
+  const { logLines, kept, spliced } = wire;
+  const segment = segments[wire.value];
+  const value = segment === undefined || spliced === undefined
+    ? segment
+    : splicedText(base, segment, spliced);
   // No JSON text is empty.
   if (value === undefined || value === "") throw new RangeError(`The frame has no segment ${wire.value}`);
-  return { ok: true, value, logLines: wire.logLines };
+  return kept === undefined ? { ok: true, value, logLines } : { ok: true, value, logLines, kept };
+}
+
+/** Replaces the middle of a result. Throws like {@linkcode fromWire}. */
+function splicedText(
+  base: Outcome | null,
+  middle: string,
+  [head, tail]: readonly [head: number, tail: number],
+): string {
+  if (
+    base?.ok !== true || base.kept === undefined ||
+    !(head >= 0 && tail >= 0 && head + tail <= base.value.length)
+  ) {
+    throw new RangeError("An outcome continues a result that main does not have");
+  }
+  return base.value.slice(0, head) + middle + base.value.slice(base.value.length - tail);
 }
 
 /** Returns a mutation's answer in a group. Throws if it is malformed, like {@linkcode fromWire}. */
@@ -39,13 +62,20 @@ export function toWire(outcome: Outcome): { readonly wire: WireOutcome; readonly
   return { wire: { value: 0, logLines: outcome.logLines }, segments: [outcome.value] };
 }
 
-/** Serializes a call. The text is measured, queued and sent unchanged. */
+/** Serializes a mutation. The text is measured, queued and sent unchanged. */
 export function callText(call: FunctionCall & Pick<MutationCall, "replay" | "failedWith">): string {
   const { udfPath, args, identity, origin, replay, failedWith, lineage } = call;
   // Undefined fields are omitted.
   return JSON.stringify(
     { udfPath, args, identity, origin, replay, failedWith, lineage } satisfies WireCallText,
   );
+}
+
+/** Serializes a query. */
+export function queryText({ udfPath, args, identity, origin, base }: QueryCall): string {
+  const call: WireQuery = { udfPath, args, identity, origin };
+  if (base === undefined) return JSON.stringify(call);
+  return JSON.stringify({ ...call, base: base?.ok === true ? base.kept ?? "" : "" } satisfies WireQuery);
 }
 
 /** Serializes a failed mutation: only its failure is recorded. */

@@ -110,7 +110,15 @@ export type BootAnswer =
   | { readonly type: "Broken"; readonly message: string; readonly code?: "disk_full" };
 
 export type WireOutcome =
-  | { readonly value: number; readonly logLines: readonly string[] }
+  | {
+    /** Segment of the result. */
+    readonly value: number;
+    readonly logLines: readonly string[];
+    /** The name under which the reader keeps the result. */
+    readonly kept?: string;
+    /** The segment replaces the middle of the call's `base`; these are the characters before and after it. */
+    readonly spliced?: readonly [head: number, tail: number];
+  }
   | { readonly error: CallError; readonly logLines: readonly string[] };
 
 export interface WireCall {
@@ -118,6 +126,11 @@ export interface WireCall {
   readonly args: Record<string, unknown>;
   readonly identity: Identity;
   readonly origin: CallOrigin;
+}
+
+export interface WireQuery extends WireCall {
+  /** Keep a large result. The name is that of the earlier result that main has; "" for none. */
+  readonly base?: string;
 }
 
 export interface WireMutation extends WireCall {
@@ -248,7 +261,7 @@ export interface JournalRestart {
 export interface RunQueryBatch {
   readonly type: "RunQueryBatch";
   readonly wave: number;
-  readonly queries: readonly WireCall[];
+  readonly queries: readonly WireQuery[];
   /** Other readers need the same snapshot: wait for QueryBatchGo after Pinned. */
   readonly together?: true;
 }
@@ -261,7 +274,7 @@ export interface QueryBatchGo {
   readonly type: "QueryBatchGo";
   readonly wave: number;
   readonly what: "run" | "again" | "drop";
-  readonly more?: readonly WireCall[];
+  readonly more?: readonly WireQuery[];
 }
 
 export interface Pinned {

@@ -302,13 +302,14 @@ export class SharedQueries {
     const quick = options.slow !== true;
     if (quick) this.#awaitingSnapshot = true;
     const { pinned, done } = this.#options.host.startQueryBatch(
-      started.map(({ query: { spec }, run: { identity, caller, request } }) => ({
+      started.map(({ query: { spec, subscribers, newest }, run: { identity, caller, request } }) => ({
         udfPath: spec.udfPath,
         args: spec.args,
         origin: spec.origin,
         identity,
         ...(caller && { caller }),
         ...(request !== undefined && { request }),
+        ...(subscribers.size > 0 && { base: newest?.outcome ?? null }),
       })),
       (i, answer) => {
         const asked = started[i];

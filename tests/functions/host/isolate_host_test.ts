@@ -1,6 +1,7 @@
 /** The host over real isolates and a real database. */
 import assert from "node:assert/strict";
 import { IsolateHost } from "../../../mod/functions/host/host.ts";
+import type { Outcome } from "../../../mod/functions/outcome.ts";
 import { until } from "../../support/waiting.ts";
 import { call } from "./support/writer_world.ts";
 import { app } from "./support/app.ts";
@@ -43,6 +44,23 @@ Deno.test("mutations, queries and actions of an app run, and commits are publish
   assert.equal(await it.act("notes:nested", { n: 5 }), 5);
   assert.deepEqual(it.logged, []);
   assert.match(String(await it.act("notes:nested", { n: 20 })), /nested more than 16 deep/);
+});
+
+Deno.test("a large live result stays right while only its changes are sent, also after its reader was lost", async () => {
+  await using it = await RealHost.start(app);
+  let base: Outcome | null = null;
+  const numbers: number[] = [];
+  for (const n of upTo(6)) {
+    await it.mutate("notes:add", { n });
+    numbers.push(n);
+    if (n === 3) { for (const pid of await it.pids("reader")) Deno.kill(pid, "SIGKILL"); }
+    const answer = Promise.withResolvers<Outcome>();
+    it.host.startQueryBatch([{ ...call("notes:padded"), base }], (_, { outcome }) => answer.resolve(outcome));
+    const outcome: Outcome = await answer.promise;
+    assert.ok(outcome.ok && outcome.kept !== undefined);
+    assert.deepEqual(JSON.parse(outcome.value), numbers.map((n) => String(n).padEnd(80_000)));
+    base = outcome;
+  }
 });
 
 Deno.test("all queries of a refresh batch see one snapshot, at the ts it was pinned, during commits", async () => {

@@ -14,6 +14,8 @@ export interface QueryWork {
   /** Whether it was never fast: it runs after those that were. */
   readonly untried: boolean;
   readonly caller: Caller | undefined;
+  /** See `QueryCall`. */
+  readonly base: Outcome | null | undefined;
 }
 
 export interface QueryBatchRunOptions {

@@ -336,7 +336,7 @@ export class Reader {
           durationMs < SLOW_KNOWN_MS ? durationMs : durationMs - this.#lateFor(work),
         );
       }
-      const outcome = fromWire(wire, segments);
+      const outcome = fromWire(wire, segments, counted?.base ?? null);
       const queuedMs = work.waitedMs;
       work.waitedMs += rest.durationMs;
       work.part.run.answer(index, {

@@ -6,6 +6,7 @@ import type {
   QueryAnswer,
   QueryBatchOptions,
   QueryBatchRun,
+  QueryCall,
   QueryReaders,
 } from "../../host_port.ts";
 import { failed, type Outcome } from "../../outcome.ts";
@@ -17,7 +18,7 @@ import { QueryCosts } from "./query_costs.ts";
 import { BusyShare } from "../busy_share.ts";
 import type { Clock, Timer } from "../../../kit/clock.ts";
 import type { Death, Isolate, IsolateStarter } from "../process/isolate.ts";
-import { callText, stopping } from "../outcomes.ts";
+import { queryText, stopping } from "../outcomes.ts";
 import { Reader, type WatchResult } from "./reader.ts";
 import { ReaderProcesses } from "./reader_processes.ts";
 import { distribute, type Part, QueryBatch, type QueryWork } from "./query_batch.ts";
@@ -110,7 +111,7 @@ export class ReaderPool implements QueryReaders {
   }
 
   startBatch(
-    queries: readonly FunctionCall[],
+    queries: readonly QueryCall[],
     onAnswer: (index: number, answer: QueryAnswer) => void,
     { slow = false }: QueryBatchOptions = {},
   ): QueryBatchRun {
@@ -120,12 +121,12 @@ export class ReaderPool implements QueryReaders {
     if (queries.some(({ udfPath }) => !isSystemPath(udfPath))) this.#readers.noteQuery();
     const arrived = (ts: number, deliver: () => void) => this.#barrier.arrived(ts, deliver);
     const works = queries.map((query): QueryWork => {
-      const { udfPath, caller } = query;
+      const { udfPath, caller, base } = query;
       const cost = costKey(query);
       const untried = !this.#costs.isQuick({ cost });
-      return { cost, path: udfPath, turn: caller?.turn ?? "", untried, caller };
+      return { cost, path: udfPath, turn: caller?.turn ?? "", untried, caller, base };
     });
-    const run = new QueryBatch({ texts: queries.map(callText), works, onAnswer, startedAt, arrived });
+    const run = new QueryBatch({ texts: queries.map(queryText), works, onAnswer, startedAt, arrived });
     const free = this.#closing || this.#held || slow ? [] : [...this.#readers].filter(({ free }) => free);
     const parts = Math.max(1, Math.min(free.length, Math.ceil(queries.length / QUERIES_PER_READER)));
     run.dealt(parts);

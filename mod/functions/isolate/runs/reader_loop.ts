@@ -1,10 +1,11 @@
 /** Runs batches of queries in a reader, each at one snapshot. */
 import type { ReaderDatabase } from "../../../engine/mod.ts";
 import type { FrameSender } from "../../wire/segment_frames.ts";
-import type { Pinned, QueryBatchAnswers, RunQueryBatch, ToIsolate, WireCall } from "../../wire/messages.ts";
+import type { Pinned, QueryBatchAnswers, RunQueryBatch, ToIsolate, WireQuery } from "../../wire/messages.ts";
 import type { App } from "../app/app.ts";
 import { wireOutcome } from "./ending.ts";
 import type { ProgressFile } from "../../wire/progress_file.ts";
+import { KeptResults } from "./kept_results.ts";
 import { runQuery } from "./run_query.ts";
 
 const monotonic = performance.now.bind(performance);
@@ -27,6 +28,7 @@ type Answer = QueryBatchAnswers["answers"][number];
 /** Duration of each function's last run. Messages are sent between runs only, so answers are sent before a slow query. */
 const lastMs = new Map<string, number>();
 const FUNCTIONS_MAX = 10_000;
+const keptResults = new KeptResults();
 
 function mayTakeLong(udfPath: string): boolean {
   return (lastMs.get(udfPath) ?? Infinity) >= CHUNK_MS;
@@ -36,7 +38,7 @@ function mayTakeLong(udfPath: string): boolean {
 async function pin(
   { database, sender, next }: ReaderParts,
   { wave, queries, together }: RunQueryBatch,
-): Promise<readonly WireCall[] | null> {
+): Promise<readonly WireQuery[] | null> {
   for (;;) {
     const ts = database.openSnapshot();
     await sender.send({ type: "Pinned", wave, ts } satisfies Pinned);
@@ -70,7 +72,9 @@ export async function runQueryBatch(parts: ReaderParts, asked: RunQueryBatch): P
       at,
     });
     const now = monotonic();
-    const outcome = wireOutcome(ending, { logLines, segments });
+    const outcome = ending.ok && query.base !== undefined
+      ? keptResults.send(ending.text, { base: query.base, logLines, segments })
+      : wireOutcome(ending, { logLines, segments });
     answers.push({ outcome, readSet, scope, nondeterministic, durationMs: now - startedAt, use });
     chars += ending.ok ? ending.text.length : ending.error.message.length;
     if (lastMs.size >= FUNCTIONS_MAX) lastMs.clear();

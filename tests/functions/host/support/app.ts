@@ -34,6 +34,10 @@ export const count = untypedQuery({
   args: {},
   handler: async (ctx) => (await ctx.db.query("notes").collect()).length,
 });
+export const padded = untypedQuery({
+  args: {},
+  handler: async (ctx) => (await ctx.db.query("notes").collect()).map(({ n }) => String(n).padEnd(80_000)),
+});
 export const addTwice = untypedAction({
   args: { n: z.number() },
   handler: async (ctx, { n }) => {
