@@ -48,7 +48,7 @@ COPY syncline /usr/local/bin/syncline
 RUN useradd --create-home syncline && install -d -o syncline -g syncline /data
 USER syncline
 `;
-  return `${base}ENV DENO_TOKIO_EVENT_INTERVAL=1 XDG_CACHE_HOME=/tmp/cache SYNCLINE_CACHE_DIR=/tmp/cache
+  return `${base}ENV XDG_CACHE_HOME=/tmp/cache
 WORKDIR /data
 VOLUME /data
 EXPOSE 3210

@@ -10,6 +10,7 @@ import {
 } from "../functions/isolate/mod.ts";
 import { schedulerModules } from "../scheduler/isolate_functions/mod.ts";
 import { storageFeature, storageModules } from "../storage/isolate_functions/mod.ts";
+import type { SystemModule } from "../functions/system_module.ts";
 import type { StorageSettings } from "../storage/mod.ts";
 import type { TestServerOptions } from "./test_types.ts";
 import { testFunctions } from "./test_system.ts";
@@ -26,10 +27,35 @@ export const testStorageSettings: StorageSettings = {
 /** Settings that system functions read. */
 const settings: Readonly<Record<string, unknown>> = { [storageFeature]: testStorageSettings };
 
+/** An app, and the URL of its functions folder in stack traces. */
+export interface LoadedFolder {
+  readonly app: LoadedApp;
+  readonly functionsUrl: string;
+}
+
+/** Loads the app in a folder (a real path) with the modules of the service. */
+export type FolderLoader = (
+  functionsDir: string,
+  systemModules: readonly SystemModule[],
+) => Promise<LoadedFolder>;
+
+/** Imports the files of the folder. They find the packages that the runtime's configuration names. */
+const importFolder: FolderLoader = async (functionsDir, systemModules) => ({
+  app: await loadApp(functionsDir, systemModules),
+  functionsUrl: fileUrl(functionsDir),
+});
+
+let loadFolder: FolderLoader = importFolder;
+
+/** Sets how this process loads functions folders. */
+export function loadFoldersWith(loader: FolderLoader): void {
+  loadFolder = loader;
+}
+
 /** Loads an app with the functions of the test server. Throws `BrokenAppError`. */
 export async function loadTestApp(
   { functionsDir, modules }: Pick<TestServerOptions, "functionsDir" | "modules">,
-): Promise<{ readonly app: LoadedApp; readonly functionsUrl: string }> {
+): Promise<LoadedFolder> {
   for (const { settings: wanted } of systemModules) wanted?.configure(settings[wanted.name]);
   if (modules !== undefined) {
     const list: AppModule[] = Object.entries(modules).map(([path, exports]) => ({
@@ -44,8 +70,8 @@ export async function loadTestApp(
       "createTestServer() needs functionsDir (the app's functions folder) or modules",
     );
   }
-  const path = await Deno.realPath(functionsDir);
-  return { app: withTestFunctions(await loadApp(path, systemModules)), functionsUrl: fileUrl(path) };
+  const { app, functionsUrl } = await loadFolder(await Deno.realPath(functionsDir), systemModules);
+  return { app: withTestFunctions(app), functionsUrl };
 }
 
 function withTestFunctions(app: LoadedApp): LoadedApp {

@@ -7,15 +7,21 @@ export function test(name: string, run: () => Promise<void>): void {
 
 interface Expectation {
   toEqual(expected: unknown): void;
+  toContain(item: unknown): void;
   toMatchObject(expected: object): void;
-  readonly rejects: { toThrow(message: string): Promise<void> };
+  readonly rejects: {
+    toMatchObject(expected: object): Promise<void>;
+    toThrow(message: string): Promise<void>;
+  };
 }
 
 export function expect(actual: unknown): Expectation {
   return {
     toEqual: (expected) => assert.deepEqual(actual, expected),
+    toContain: (item) => assert.ok((actual as readonly unknown[]).includes(item)),
     toMatchObject: (expected) => assert.partialDeepStrictEqual(actual, expected),
     rejects: {
+      toMatchObject: (expected) => assert.rejects(actual as Promise<unknown>, expected),
       toThrow: async (message) => {
         await assert.rejects(
           actual as Promise<unknown>,

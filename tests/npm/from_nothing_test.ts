@@ -63,6 +63,10 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
     figures.push(`create and install, cold: ${seconds(ms)}, ${megabytes.toFixed(0)} MB downloaded`);
     assert.doesNotMatch(text, /warn|deprecated|error/i);
     assert.match(text, /cd my-app\n\s+npm run dev/);
+    const [made, other] = await Promise.all(
+      [machine.at("my-app"), machine.at()].map((path) => Deno.stat(path)),
+    );
+    assert.equal(made?.mode, other?.mode, "open to other users as usual");
     assert.ok(megabytes * 1e6 < BYTES_MAX, figures.join());
     assert.equal((await machine.run("command -v deno")).code, 127);
   });
@@ -98,7 +102,10 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
   });
 
   await t.step("NP5 types work: tsc, completion, go to definition", async () => {
+    const hooks = machine.at("my-app/functions/auth.ts");
+    await Deno.writeTextFile(hooks, AUTH_HOOKS);
     await machine.done("node_modules/.bin/tsc", { at: "my-app" });
+    await Deno.remove(hooks);
     await checksDeclarations(machine);
     await using editor = new LanguageServer(machine.at("my-app"));
     const file = machine.at("my-app/src/tasks.tsx");
@@ -117,15 +124,18 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
 
   await t.step("NP6 the app's tests run in Vitest and in Node's own runner", async () => {
     const more = machine.at("my-app/tests/references.test.ts");
+    const packaged = machine.at("my-app/functions/packaged.ts");
     await Deno.writeTextFile(more, REFERENCES_TEST);
+    await Deno.writeTextFile(packaged, PACKAGED_FUNCTIONS);
     assert.match(
       (await machine.done("node_modules/.bin/vitest run --testTimeout=300000", {
         at: "my-app",
         env: NO_NETWORK,
       })).text,
-      /Tests +2 passed/,
+      /Tests +3 passed/,
     );
     await Deno.remove(more);
+    await Deno.remove(packaged);
     // The small app finds the packages of the other one.
     await Deno.symlink(machine.at("my-app/node_modules"), machine.at("node_modules"));
     await machine.done("npm create --yes syncline@latest small -- --template plain --no-install");
@@ -276,9 +286,51 @@ interface Refusal {
   readonly env?: Readonly<Record<string, string>>;
 }
 
+const AUTH_HOOKS = `import { authEventArgs } from "syncline/server";
+import { internalMutation } from "./schema.ts";
+
+export const onUserCreated = internalMutation({
+  args: authEventArgs,
+  handler: async (ctx, { user, by }) => {
+    await ctx.db.insert("tasks", { text: by, done: false, by: user });
+  },
+});
+`;
+
+/** Functions that import a CommonJS package, which reads the environment when it is loaded. */
+const PACKAGED_FUNCTIONS = `import { version } from "react";
+import { id } from "syncline/server";
+import { mutation, query } from "./schema.ts";
+
+export const react = query(() => version);
+export const fails = query(() => {
+  throw new Error(\`with React \${version}\`);
+});
+export const uploadUrl = mutation((ctx) => ctx.storage.generateUploadUrl());
+export const link = query({ args: { file: id("_storage") }, handler: (ctx, { file }) => ctx.storage.getUrl(file) });
+`;
+
 const REFERENCES_TEST = `import { createTestServer } from "syncline/test";
 import { expect, test } from "vitest";
 import { api } from "../functions/_generated.ts";
+
+/** One pixel. */
+const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+test("functions use npm packages and thumbnails", async () => {
+  const server = await createTestServer({ functionsDir: new URL("../functions", import.meta.url) });
+  try {
+    expect(await server.query("packaged:react")).toMatch(/^19\\./);
+    await expect(server.query("packaged:fails")).rejects.toThrow("with React 19");
+    const url = await server.mutation("packaged:uploadUrl") as string;
+    const file = await server.upload(url, new Blob([Buffer.from(PNG, "base64")], { type: "image/png" }));
+    const link = await server.query("packaged:link", { file }) as string;
+    const thumbnail = await server.fetch(\`\${link}?thumb=16x16\`);
+    expect([thumbnail.status, thumbnail.headers.get("Content-Type")]).toEqual([200, "image/png"]);
+  } finally {
+    await server.close();
+  }
+});
 
 test("server.run calls functions by reference", async () => {
   const server = await createTestServer({ functionsDir: new URL("../functions", import.meta.url) });

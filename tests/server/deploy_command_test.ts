@@ -90,7 +90,7 @@ Deno.test("an app is deployed, looked after and migrated from the command line",
       /^ {2}(\w{32}) .*\(served\)\n {2}(\w{32}) .*\(next rollback\)$/m.exec(back.out)?.slice(1) ?? [];
     const forward = await deploy("rollback");
     assert.match(forward.out, new RegExp(`Serving ${next} in place of ${served}`));
-    assert.equal((await deploy("rollback", served ?? "")).code, 0);
+    assert.equal((await deploy("rollback", served?.slice(0, 12) ?? "")).code, 0);
   });
 
   await t.step(

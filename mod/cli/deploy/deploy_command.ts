@@ -42,7 +42,9 @@ class DeployTarget {
   /** Throws a `StartError` that says what is missing. */
   constructor({ url, deployKey }: Pick<OptionValues, "url" | "deployKey">) {
     if (url === null) {
-      throw new StartError("Name the server with --url https://app.example.com", { code: "deploy" });
+      throw new StartError("Name the server with --url or SYNCLINE_URL, such as https://app.example.com", {
+        code: "deploy",
+      });
     }
     if (deployKey === null) {
       throw new StartError(
@@ -160,7 +162,7 @@ export const deployCommands: readonly CommandSpec[] = [
     description: "Serve an earlier version again, and list the versions",
     argument: {
       name: "hash",
-      description: "The version (default: the one served before)",
+      description: "The version, or the start of its hash (default: the one served before)",
       optional: true,
     },
     run: (options, hash) => reported(() => rollBack(options, hash === "" ? null : hash)),

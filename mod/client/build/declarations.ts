@@ -18,6 +18,15 @@ function withLibs(code: string): string | null {
     : null;
 }
 
+/** Throws if a chunk contains types of zod: to the app they would be other types than those that it imports. */
+function refuseZod(code: string): void {
+  const [found] = /\binterface \$?Zod\w+/.exec(code) ?? [];
+  if (found === undefined) return;
+  throw new Error(
+    `The types contain "${found}" of zod: an exported constant or function lacks an explicit type`,
+  );
+}
+
 /** Writes the declarations into a folder. Throws if the sources do not type-check. */
 export async function writeDeclarations(
   dir: string,
@@ -44,7 +53,13 @@ export async function writeDeclarations(
           skipLibCheck: true,
         },
       }),
-      { name: "libs", renderChunk: withLibs },
+      {
+        name: "libs",
+        renderChunk(code) {
+          refuseZod(code);
+          return withLibs(code);
+        },
+      },
     ],
     onwarn: ({ code, message }) => {
       // Types are not executed, so circular imports are harmless.

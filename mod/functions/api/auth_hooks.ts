@@ -2,8 +2,10 @@
  * Account hooks: the exports `onUserCreated` and `onSignIn` of `functions/auth.ts`. They are internal mutations that run in
  * the transaction that creates or signs in the user. If a hook throws, the sign-in fails.
  */
+import type { z } from "zod";
 import { zod } from "./current_zod.ts";
 import { id } from "./schema.ts";
+import type { Id } from "./values.ts";
 
 /** Names of the exports. */
 export const authHooks: ReadonlySet<string> = new Set(["onUserCreated", "onSignIn"]);
@@ -14,17 +16,28 @@ export const profileExport = "profile";
 /** The module that contains the exports. */
 export const authHooksModule = "auth";
 
+const METHODS = ["password", "mail", "provider", "token", "administrator", "passkey"] as const;
+
+/** The type is written out, because inferred types would put declarations of zod into those of the npm package. */
+type AuthEventFields = {
+  readonly user: z.ZodCustom<Id<"_users">, Id<"_users">>;
+  /** The method: password, mail, provider, external token, an administrator, or passkey. */
+  readonly by: z.ZodEnum<{ readonly [Method in typeof METHODS[number]]: Method }>;
+  /** Configured name of the provider. */
+  readonly provider: z.ZodNullable<z.ZodString>;
+  /** Issuer of the external identity. */
+  readonly issuer: z.ZodNullable<z.ZodString>;
+  /** Claims of the provider or token; empty for other methods. */
+  readonly claims: z.ZodRecord<z.ZodString, z.ZodUnknown>;
+};
+
 /** {@linkcode authEventArgs}, built with the current zod. */
-export function authEventFields() {
+export function authEventFields(): AuthEventFields {
   return {
     user: id("_users"),
-    /** The method: password, mail, provider, external token, an administrator, or passkey. */
-    by: zod.enum(["password", "mail", "provider", "token", "administrator", "passkey"]),
-    /** Configured name of the provider. */
+    by: zod.enum(METHODS),
     provider: zod.string().nullable(),
-    /** Issuer of the external identity. */
     issuer: zod.string().nullable(),
-    /** Claims of the provider or token; empty for other methods. */
     claims: zod.record(zod.string(), zod.unknown()),
   };
 }
@@ -42,7 +55,7 @@ export function authEventFields() {
  * });
  * ```
  */
-export const authEventArgs = authEventFields();
+export const authEventArgs: AuthEventFields = authEventFields();
 
 /** @deprecated Use {@linkcode authEventArgs}. */
-export const userEvent: typeof authEventArgs = authEventArgs;
+export const userEvent: AuthEventFields = authEventArgs;

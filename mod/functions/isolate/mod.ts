@@ -14,7 +14,7 @@ export {
   withActionCtx,
 } from "./runs/run_action.ts";
 export { failWaitingHandler } from "./process/idle.ts";
-export { type AppModule, assembleApp, fileUrl, loadApp, type LoadedApp } from "./app/loader.ts";
+export { type AppModule, assembleApp, fileUrl, loadApp, loadBundle, type LoadedApp } from "./app/loader.ts";
 export { runMutation } from "./runs/run_mutation.ts";
 export { runQuery } from "./runs/run_query.ts";
 export type { LoadedFunction } from "./app/app.ts";

@@ -1,4 +1,5 @@
 /** Public API of `mod/functions/packages`. */
 export { type AppBundle, BUNDLE_NAME, bundleApp } from "./app_bundle.ts";
 export { BundleFailure } from "./bundle_errors.ts";
-export { type AppPlace, packageRoots } from "./package_roots.ts";
+export { type AppPlace, nameBelow, packageRoots } from "./package_roots.ts";
+export { SOURCES_URL } from "../wire/app_sources.ts";

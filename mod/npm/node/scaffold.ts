@@ -1,6 +1,16 @@
 /** Copies a template into a folder, completely or not at all. */
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { basename, dirname, join } from "node:path";
+import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { hasCode, PlainError } from "./plain_error.ts";
 import { renameWithRetries } from "./rename.ts";
@@ -35,6 +45,8 @@ export function scaffold(folder: string, template: Template): void {
   const draft = mkdtempSync(join(parent, ".syncline-"));
   try {
     cpSync(templateFolder(template), draft, { recursive: true });
+    // A temporary folder is closed to other users, such as the one of a service.
+    chmodSync(draft, 0o777 & ~process.umask());
     // npm renames a .gitignore in packages.
     renameWithRetries({ from: join(draft, "_gitignore"), to: join(draft, ".gitignore") });
     const manifest = join(draft, "package.json");

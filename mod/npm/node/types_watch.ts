@@ -45,10 +45,13 @@ export function watchTypes(root: string): TypesWatch | null {
   return { pid: child.pid, [Symbol.dispose]: () => void child.kill() };
 }
 
-/** Lowers the priority: the check takes several seconds of CPU at the start, when the server needs it as well. */
+/**
+ * Lowers the priority: the check takes several seconds of CPU at the start, when the server needs it as well. Not to the lowest,
+ * with which a report takes minutes while the machine is busy.
+ */
 function behindTheServer(pid: number | undefined): void {
   try {
-    if (pid !== undefined) setPriority(pid, constants.priority.PRIORITY_LOW);
+    if (pid !== undefined) setPriority(pid, constants.priority.PRIORITY_BELOW_NORMAL);
   } catch {
     // Lowering the priority may not be permitted.
   }

@@ -154,7 +154,7 @@ export class Deployments {
     });
   }
 
-  /** Serves a version deployed before; without a hash the previous one. */
+  /** Serves a version deployed before, named by its hash or the start of it; without one, the previous version. */
   rollBack(hash: string | null, options: DeployOptions): Promise<DeployResult> {
     return this.#alone(async () => {
       const { dataDir, host, shared } = this.#options;
@@ -162,15 +162,18 @@ export class Deployments {
       const deployed = await readDeployed(dataDir);
       // In a cluster the log determines the served version, which may not be recorded in the data folder yet.
       const current = shared === undefined ? deployed?.current : host.code.version?.hash;
-      const wanted = hash ?? versions.find((version) => version.hash !== current)?.hash;
-      if (wanted === undefined) {
+      const hashes = versions.map((version) => version.hash);
+      const [wanted, other] = hash === null
+        ? [hashes.find((each) => each !== current)]
+        : hashes.filter((each) => each.startsWith(hash));
+      if (hash === null && wanted === undefined) {
         throw new ServiceError("unknown_version", "There is no other version to roll back to");
       }
-      if (!versions.some((version) => version.hash === wanted)) {
-        const kept = versions.map((version) => version.hash).join(", ");
+      if (wanted === undefined || other !== undefined) {
         throw new ServiceError(
           "unknown_version",
-          `There is no such version. The server has ${kept || "none"}`,
+          `${other === undefined ? "There is no such version" : `Several versions begin with "${hash}"`}. ` +
+            `The server has ${hashes.join(", ") || "none"}`,
         );
       }
       const version = await (shared === undefined ? host.code.versions.get(wanted) : shared.fetch(wanted));

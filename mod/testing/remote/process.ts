@@ -6,7 +6,9 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { FunctionError } from "../../client/mod.ts";
 import type { SocketHandle } from "../../sync/mod.ts";
 import { callerFacts, type TestCaller } from "../test_caller.ts";
+import { loadFoldersWith } from "../load_test_app.ts";
 import { createTestServer, remoteAccess, type TestServer } from "../test_server.ts";
+import { loadBundled } from "./bundled_app.ts";
 import { applyChain, decodeValue, encodeValue } from "./chains.ts";
 import {
   MESSAGE_PREFIX,
@@ -195,6 +197,7 @@ async function serve(): Promise<void> {
 }
 
 if (import.meta.main) {
+  loadFoldersWith(loadBundled);
   await serve();
   Deno.exit(0);
 }

@@ -209,7 +209,8 @@ function checkRunnable(
   ) {
     throw new UserError(
       "unknown_function",
-      `Internal mutation "${path}" not found. Declare it with internalMutation({ args: { id: id("${table}") }, handler })`,
+      `Internal mutation "${path}" not found in the served version. Declare it with ` +
+        `internalMutation({ args: { id: id("${table}") }, handler }) and deploy it`,
     );
   }
   if (!inspector.tables().some(({ name, ofService }) => name === table && !ofService)) {
