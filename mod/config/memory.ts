@@ -1,7 +1,6 @@
 /** Splits the server's memory budget between its parts. */
 import { authLimits } from "../auth/limits.ts";
 import { type IsolateMemory, usualMemory } from "../functions/host/mod.ts";
-import { logLimits } from "../ops/limits.ts";
 
 const MiB = 1024 * 1024;
 
@@ -13,7 +12,6 @@ export interface MemoryPlan {
   readonly isolates: IsolateMemory;
   /** Concurrent password hashes; each takes 19 MiB and one core. */
   readonly hashesAtOnce: number;
-  readonly logCacheBytes: number;
 }
 
 /** The memory budget in bytes, and the number of cores. */
@@ -41,7 +39,6 @@ const steps: readonly Step[] = [
       readerCacheBytes: 4 * MiB,
     },
     hashesAtOnce: 1,
-    logCacheBytes: 4 * MiB,
   },
   {
     below: 3072 * MiB,
@@ -52,7 +49,6 @@ const steps: readonly Step[] = [
       readerCacheBytes: 8 * MiB,
     },
     hashesAtOnce: 2,
-    logCacheBytes: 8 * MiB,
   },
   {
     below: Infinity,
@@ -61,7 +57,6 @@ const steps: readonly Step[] = [
       readersMax: usualMemory.readersMax,
     },
     hashesAtOnce: authLimits.hashesAtOnceMax,
-    logCacheBytes: logLimits.cacheBytes,
   },
 ];
 
@@ -79,6 +74,5 @@ export function memoryPlan({ bytes, cores }: Machine): MemoryPlan {
       dataMiB: Math.min(usualMemory.dataMiB, Math.max(half + step.isolates.writerSemiSpaceMiB * 3, 256)),
     },
     hashesAtOnce: Math.max(1, Math.min(step.hashesAtOnce, cores)),
-    logCacheBytes: step.logCacheBytes,
   };
 }

@@ -245,8 +245,8 @@ export const logLimits = {
   /** Initial delay before a failed log worker is replaced; doubles each time. */
   restartMs: 1_000,
   restartMsMax: 60_000,
-  /** Page cache of the log's database. */
-  cacheBytes: 32 * MiB,
+  /** Page cache of the log's database. A larger one fills up in hours, in main, and makes nothing faster. */
+  cacheBytes: 4 * MiB,
   /** Cached prepared statements. */
   statementsMax: 100,
 } as const;

@@ -3,22 +3,21 @@ import assert from "node:assert/strict";
 import { authLimits } from "../../mod/auth/limits.ts";
 import { memoryPlan } from "../../mod/config/memory.ts";
 import { usualMemory } from "../../mod/functions/host/mod.ts";
-import { logLimits } from "../../mod/ops/limits.ts";
 
 const MiB = 1024 * 1024;
 
 Deno.test("a machine with enough memory gets the documented limits", () => {
   for (const bytes of [3072 * MiB, 64 * 1024 * MiB]) {
-    const { isolates, hashesAtOnce, logCacheBytes } = memoryPlan({ bytes, cores: 8 });
+    const { isolates, hashesAtOnce } = memoryPlan({ bytes, cores: 8 });
     assert.deepEqual(isolates, usualMemory);
-    assert.deepEqual([hashesAtOnce, logCacheBytes], [authLimits.hashesAtOnceMax, logLimits.cacheBytes]);
+    assert.equal(hashesAtOnce, authLimits.hashesAtOnceMax);
   }
 });
 
 Deno.test("with less memory no part may use more, and a single isolate never more than the machine has", () => {
   const sizes = [128, 256, 512, 1023, 1024, 2048, 3071, 3072, 8192].map((size) => size * MiB);
   const plans = sizes.map((bytes) => ({ bytes, ...memoryPlan({ bytes, cores: 4 }) }));
-  const amounts = ({ isolates, hashesAtOnce, logCacheBytes }: (typeof plans)[number]) => [
+  const amounts = ({ isolates, hashesAtOnce }: (typeof plans)[number]) => [
     isolates.heapMiB,
     isolates.dataMiB,
     isolates.writerSemiSpaceMiB,
@@ -27,7 +26,6 @@ Deno.test("with less memory no part may use more, and a single isolate never mor
     isolates.writerCacheBytes ?? Infinity,
     isolates.readerCacheBytes ?? Infinity,
     hashesAtOnce,
-    logCacheBytes,
   ];
   for (const [at, plan] of plans.entries()) {
     const next = plans[at + 1];

@@ -170,8 +170,6 @@ function cut(text: string, max: number = functionLimits.errorCharsMax): string {
 export interface ExecutionLogOptions {
   readonly path: string;
   readonly retention: Retention;
-  /** Page cache size of the database. */
-  readonly cacheBytes: number;
   readonly log: Log;
 }
 

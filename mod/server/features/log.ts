@@ -11,12 +11,11 @@ import type { AccountsFeature } from "./accounts.ts";
 import { verifyWith } from "./admin.ts";
 
 /** `null` if the execution log is disabled. */
-export function openLog({ dataDir, executionLog, memory }: ServeConfig, log: Log): ExecutionLog | null {
+export function openLog({ dataDir, executionLog }: ServeConfig, log: Log): ExecutionLog | null {
   if (executionLog === null) return null;
   return new ExecutionLog({
     path: join(dataDir, archiveNames.log),
     retention: executionLog,
-    cacheBytes: memory.logCacheBytes,
     log,
   });
 }

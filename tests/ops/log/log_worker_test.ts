@@ -10,7 +10,6 @@ function workerIn(dataDir: string, logged: string[] = []): LogWorker {
   return new LogWorker({
     path: join(dataDir, "logs.db"),
     retention: { keepMs: 1_000, bytesMax: 1_000_000 },
-    cacheBytes: 100_000,
     log: (_level, message) => void logged.push(message),
     onStart: () => {},
     onTailed: () => {},

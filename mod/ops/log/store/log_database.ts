@@ -91,14 +91,14 @@ export class LogDatabase implements Disposable {
   }
 
   /** Opens or creates the file. Throws an `UnusableLogError`, or an error of SQLite or the file system. */
-  static open(path: string, cacheBytes: number = logLimits.cacheBytes): LogDatabase {
+  static open(path: string): LogDatabase {
     let db: DatabaseSync | undefined;
     try {
       createPrivateFile(path);
       db = new DatabaseSync(path, { timeout: 5_000 });
       // A power failure may cost the newest runs, or the whole log, but no commit of the app waits for it.
       db.exec(`PRAGMA synchronous = OFF; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;
-               PRAGMA cache_size = -${Math.ceil(cacheBytes / 1024)}`);
+               PRAGMA cache_size = -${logLimits.cacheBytes / 1024}`);
       const log = new LogDatabase(db);
       log.#prepareFile(path);
       return log;

@@ -63,11 +63,8 @@ export class LogStore implements Disposable {
   }
 
   /** Opens or creates the log. Throws an `UnusableLogError`, or an error of SQLite that may be temporary. */
-  static open(
-    path: string,
-    { retention, cacheBytes }: { readonly retention: Retention; readonly cacheBytes?: number },
-  ): LogStore {
-    return new LogStore(LogDatabase.open(path, cacheBytes), retention);
+  static open(path: string, { retention }: { readonly retention: Retention }): LogStore {
+    return new LogStore(LogDatabase.open(path), retention);
   }
 
   /** Opens a log for reading; another process may be writing it. Throws an `UnusableLogError`. */

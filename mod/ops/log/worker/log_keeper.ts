@@ -71,8 +71,6 @@ function quarantinePath(path: string): string {
 export interface LogKeeperOptions {
   readonly path: string;
   readonly retention: Retention;
-  /** Page cache size of the database; default `logLimits.cacheBytes`. */
-  readonly cacheBytes?: number;
   readonly now: () => number;
   readonly send: (message: FromLogWorker) => void;
 }
@@ -226,8 +224,7 @@ export class LogKeeper implements LogMethods, Disposable {
   }
 
   #openStore(): LogStore {
-    const { path, cacheBytes = logLimits.cacheBytes } = this.#options;
-    return LogStore.open(path, { retention: this.#retention, cacheBytes });
+    return LogStore.open(this.#options.path, { retention: this.#retention });
   }
 
   /** Whether to wait for a server of another version that still has the log open. */

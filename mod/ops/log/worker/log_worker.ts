@@ -16,8 +16,6 @@ import type {
 export interface LogWorkerOptions {
   readonly path: string;
   readonly retention: Retention;
-  /** Page cache size of the database. */
-  readonly cacheBytes: number;
   readonly log: Log;
   /** Called when a worker has started, before anything else is sent to it. */
   readonly onStart: () => void;
@@ -78,8 +76,8 @@ export class LogWorker implements AsyncDisposable {
     };
     this.#worker = worker;
     this.#startedAt = performance.now();
-    const { path, cacheBytes, onStart } = this.#options;
-    this.#post({ type: "Start", path, retention: this.#retention, cacheBytes });
+    const { path, onStart } = this.#options;
+    this.#post({ type: "Start", path, retention: this.#retention });
     onStart();
   }
 

@@ -62,7 +62,6 @@ export type ToLogWorker =
     readonly type: "Start";
     readonly path: string;
     readonly retention: Retention;
-    readonly cacheBytes: number;
   }
   | {
     readonly type: "Call";
