@@ -11,6 +11,7 @@ import { socketLimits } from "../limits.ts";
 import type { Rooms } from "../presence/mod.ts";
 import { canonicalJson } from "../protocol/canonical_json.ts";
 import { type Authenticator, guestCaller } from "./authenticator.ts";
+import { sharedQueryLimits } from "./limits.ts";
 import { type QueryLoad, SharedQueries } from "./queries/shared_queries.ts";
 import type { SharedQuery } from "./queries/shared_query.ts";
 import { refuseCall } from "./refuse_call.ts";
@@ -83,6 +84,7 @@ export class Hub {
       dev,
       onWork: () => advances.schedule(),
       stuck: () => progress.stuck(),
+      cachedCharsMax: cachedChars(memoryBytes),
       ...(onCacheHit && { onCacheHit }),
       ...(dev && { onVolatile: volatileNotice(log) }),
     });
@@ -233,6 +235,12 @@ export class Hub {
 function outboundQuotaBytes(memoryBytes: number): number {
   const { outboundQuotaShare, outboundQuotaBytesMin, outboundQuotaBytesMax } = socketLimits;
   return Math.min(Math.max(memoryBytes * outboundQuotaShare, outboundQuotaBytesMin), outboundQuotaBytesMax);
+}
+
+function cachedChars(memoryBytes: number): number {
+  const { cachedCharsShare, cachedCharsMax } = sharedQueryLimits;
+  // A cache of size 0 would have no limit.
+  return Math.max(1, Math.min(Math.floor(memoryBytes * cachedCharsShare), cachedCharsMax));
 }
 
 function inboundQuotaChars(memoryBytes: number): number {

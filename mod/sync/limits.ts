@@ -6,7 +6,8 @@ const MiB = 1024 * KiB;
 export const sharedQueryLimits = {
   /** Queries without subscribers that are cached for one-shot calls. */
   cachedQueriesMax: 10_000,
-  /** Characters of their cached results. */
+  /** Characters of their cached results, as a share of the memory budget in bytes, and at most. */
+  cachedCharsShare: 1 / 16,
   cachedCharsMax: 64 * MiB,
   /** One-shot queries waiting for a reader. Further ones are rejected. */
   queuedQueriesMax: 20_000,

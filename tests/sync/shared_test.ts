@@ -312,6 +312,25 @@ Deno.test("HC8 cached results are bounded, and a repeated call evicts the least 
   world.hub.validate();
 });
 
+Deno.test("HC8 with less memory, fewer characters of results are cached", async () => {
+  const cachedWith = async (memoryBytes: number) => {
+    const world = new World({ memoryBytes });
+    for (let i = 0; i < 100; i++) {
+      await world.hub.query({
+        udfPath: "get",
+        args: { key: `k${i}` },
+        identity: anonymous,
+        origin: "client",
+      });
+    }
+    world.hub.validate();
+    return world.hub.load.sharedQueries;
+  };
+  const few = await cachedWith(4_000 / sharedQueryLimits.cachedCharsShare);
+  assert.ok(few >= 10 && few <= 40, `${few}`);
+  assert.equal(await cachedWith(1), 0);
+});
+
 Deno.test("HC8 system queries do not evict the app's cached results", async () => {
   const world = new World();
   const ask = (key: string) =>

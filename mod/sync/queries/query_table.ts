@@ -13,11 +13,7 @@ const DROPPED_CHARS_MAX = 1024 * 1024;
 
 export class QueryTable {
   readonly #byKey = new Map<string, SharedQuery>();
-  readonly #cached = new LRUCache<SharedQuery, true>({
-    max: sharedQueryLimits.cachedQueriesMax,
-    maxSize: sharedQueryLimits.cachedCharsMax,
-    disposeAfter: (_, query, reason) => reason === "evict" && this.drop(query),
-  });
+  readonly #cached: LRUCache<SharedQuery, true>;
   /** Keys of results that did not enter the full cache. Bounded by `DROPPED_CHARS_MAX`. */
   readonly #dropped = new Set<string>();
   #droppedChars = 0;
@@ -30,11 +26,17 @@ export class QueryTable {
 
   /** `onDrop` is called when a query leaves the table. `firstScope` returns the scope for functions that never ran. */
   constructor(
-    { onDrop, firstScope }: {
+    { cachedCharsMax, onDrop, firstScope }: {
+      readonly cachedCharsMax: number;
       readonly onDrop: (query: SharedQuery) => void;
       readonly firstScope: (udfPath: string) => AuthScope;
     },
   ) {
+    this.#cached = new LRUCache({
+      max: sharedQueryLimits.cachedQueriesMax,
+      maxSize: cachedCharsMax,
+      disposeAfter: (_, query, reason) => reason === "evict" && this.drop(query),
+    });
     this.#onDrop = onDrop;
     this.#firstScope = firstScope;
   }
@@ -114,9 +116,9 @@ export class QueryTable {
     answer: Pick<QueryAnswer, "outcome" | "readSet" | "nondeterministic">,
   ): boolean {
     if (!isReusable(query, answer)) return false;
-    const { cachedQueriesMax, cachedCharsMax } = sharedQueryLimits;
     const chars = this.#cached.calculatedSize + cacheCost(query, answer);
-    if (this.#cached.size < cachedQueriesMax && chars <= cachedCharsMax) return true;
+    const { cachedQueriesMax } = sharedQueryLimits;
+    if (this.#cached.size < cachedQueriesMax && chars <= this.#cached.maxSize) return true;
     if (this.#dropped.has(query.key)) return true;
     if (this.#droppedChars > DROPPED_CHARS_MAX) {
       this.#dropped.clear();

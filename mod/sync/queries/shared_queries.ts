@@ -39,6 +39,8 @@ export interface SharedQueriesOptions {
   readonly onWork: () => void;
   /** Returns the views that have been stuck for `sharedQueryLimits.stuckSocketMs`. */
   readonly stuck: () => Iterable<View>;
+  /** Characters of cached results. */
+  readonly cachedCharsMax: number;
   /** Called with the function path when a result is served from cache. Optional. */
   readonly onCacheHit?: (udfPath: string) => void;
   /** Called after a run of a live query that read the clock or random values. Optional. */
@@ -85,6 +87,7 @@ export class SharedQueries {
     this.#ts = options.host.ts;
     this.#recentCommits = new CommitMemory(this.#ts);
     this.#table = new QueryTable({
+      cachedCharsMax: options.cachedCharsMax,
       onDrop: (query) => this.#onDropped(query),
       // Results of admin functions are not shared, not even before their scope is known.
       firstScope: (udfPath) => options.host.info(udfPath)?.visibility === "admin" ? "session" : "nothing",
