@@ -1,7 +1,7 @@
 /** Passed to each row of the benchmark: its duration, and helpers that start processes and folders. */
 import { fileURLToPath } from "node:url";
 import { join } from "node:path";
-import { Child } from "../tests/support/processes/child.ts";
+import { Child, type ChildOptions } from "../tests/support/processes/child.ts";
 import { LoadProcess } from "./support/load_process.ts";
 import { type ServerOptions, ServerProcess } from "../tests/support/processes/server_process.ts";
 
@@ -92,6 +92,11 @@ export class BenchContext implements AsyncDisposable {
   /** Command that starts a process on the processor of the servers. */
   get serverStarter(): readonly string[] {
     return this.#onProcessor(0);
+  }
+
+  /** Starts another program, on the processor of the servers, that ends with the row. */
+  process(options: Omit<ChildOptions, "starter">): Child {
+    return this.#opened.use(new Child({ ...options, starter: this.#onProcessor(0) }));
   }
 
   load(): LoadProcess {

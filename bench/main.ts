@@ -6,6 +6,7 @@ import { accountRows } from "./rows/accounts.ts";
 import { browserApplyRows } from "./rows/browser_apply.ts";
 import { cheapGroups } from "./rows/cheap/mod.ts";
 import { clusterRows } from "./rows/cluster.ts";
+import { competitorRows } from "./rows/competitors/mod.ts";
 import { dataRows } from "./rows/data.ts";
 import { fanOutRows } from "./rows/fan_out.ts";
 import { hostileRows } from "./rows/hostile.ts";
@@ -51,8 +52,12 @@ const rowsByName: Record<string, (context: BenchContext) => Promise<Row[]>> = {
   observing: observingRows,
   restore: restoreRows,
   cluster: clusterRows,
+  competitors: competitorRows,
   replication: async (context) => [...await replicationRows(context), ...await shippingRows(context)],
 };
+
+/** Installs and starts a program of others, so it runs only when it is asked for. */
+const ON_REQUEST = "competitors";
 
 const encoder = new TextEncoder();
 
@@ -69,7 +74,9 @@ const { values, positionals } = parseArgs({
     json: { type: "string", default: "data/bench.json" },
   },
 });
-const wanted = positionals.length > 0 ? positionals : Object.keys(rowsByName);
+const wanted = positionals.length > 0
+  ? positionals
+  : Object.keys(rowsByName).filter((name) => name !== ON_REQUEST);
 /** `cheap` runs all of its groups. Each group ends its processes before the next starts. */
 const names = wanted.flatMap((name) => name === "cheap" ? Object.keys(cheapGroups) : [name]);
 const unknown = names.find((name) => !(name in rowsByName));

@@ -22,8 +22,8 @@ const PASSWORD = "correct horse battery";
 const UPLOAD_BYTES = 1024 * 1024;
 /** Use of each kind before the first measurement, so that all processes have started. */
 const WARM_UP_MS = 60_000;
-/** Idle time before a measurement. Idle isolates and main have collected their garbage. */
-const REST_MS = 60_000;
+/** Idle time before a measurement. Additional readers have stopped, and the other processes have collected their garbage. */
+const REST_MS = 150_000;
 const MORE_BYTES_MAX = 20e6;
 
 const { values } = parseArgs({ options: { seconds: { type: "string", default: "3600" } } });

@@ -1,4 +1,5 @@
 /** Numbered rows: filling, one subscription for each, and a change of one. */
+import { id } from "syncline/server";
 import { z } from "zod";
 import { mutation, query } from "./schema.ts";
 
@@ -10,6 +11,27 @@ export const fill = mutation({
       await ctx.db.insert("rows", { number, value: 0, text: "x".repeat(chars) });
     }
     return null;
+  },
+});
+
+/** Creates a row and returns it. */
+export const add = mutation({
+  args: { number: z.int(), value: z.number(), text: z.string().max(1_000) },
+  handler: async (ctx, row) => await ctx.db.get(await ctx.db.insert("rows", row)),
+});
+
+/** The row with an id, or `null`. */
+export const read = query({
+  args: { row: id("rows") },
+  handler: async (ctx, { row }) => await ctx.db.get(row),
+});
+
+/** The ids of the rows from `start` on. */
+export const ids = query({
+  args: { start: z.int(), count: z.int().max(4_000) },
+  handler: async (ctx, { start, count }) => {
+    const rows = await ctx.db.query("rows").withIndex("by_number", (q) => q.gte("number", start)).take(count);
+    return rows.map(({ _id }) => _id);
   },
 });
 

@@ -1,5 +1,6 @@
 /** Many sockets that listen, and one that triggers: for fan-out, for many subscriptions, and for the memory of idle sockets. */
 import { RawWebSocket } from "../../tests/support/processes/raw_websocket.ts";
+import { Deliveries, type TriggerOptions, type TriggerResult } from "./deliveries.ts";
 
 export interface AudienceOptions {
   readonly port: number;
@@ -15,39 +16,13 @@ export interface AudienceOptions {
   readonly subscribe: { readonly udfPath: string; readonly args: string; readonly perSocket: number } | null;
 }
 
-export interface TriggerOptions {
-  /** Message that triggers; `{n}` becomes a running number, `{id}` a request id. */
-  readonly messages: readonly string[];
-  /** Deliveries that follow each message. */
-  readonly deliveries: number;
-  /** Text that a delivery contains. */
-  readonly marker: string;
-  /** A message leaves this long after the one before it, or when all its deliveries are there, whichever is later. */
-  readonly intervalMs: number;
-}
-
-export interface TriggerResult {
-  /** From sending each message to its last delivery. */
-  readonly lastDeliveryMs: number[];
-  /** From sending each message to the answer on the triggering socket, where there is one. */
-  readonly answerMs: number[];
-  /** One delivery, whole. */
-  readonly sample: string;
-}
-
 const OPENING_AT_ONCE = 64;
 const OPEN_MS = 60_000;
-const DELIVERY_MS = 30_000;
 
 export class Audience implements AsyncDisposable {
   readonly #sockets: RawWebSocket[] = [];
   #trigger: RawWebSocket | null = null;
-  #marker = "";
-  #outstanding = 0;
-  #sample = "";
-  #delivered: PromiseWithResolvers<number> = Promise.withResolvers();
-  #answered: PromiseWithResolvers<number> | null = null;
-  #requestId = 0;
+  readonly #deliveries = new Deliveries();
 
   private constructor() {}
 
@@ -59,8 +34,8 @@ export class Audience implements AsyncDisposable {
         port: options.triggerPort ?? options.port,
         path: options.triggerPath,
         onText: (text) => {
-          if (text.startsWith('{"type":"MutationResponse"')) audience.#answered?.resolve(performance.now());
-          if (text.includes('"success":false')) audience.#delivered.reject(new Error(text));
+          if (text.startsWith('{"type":"MutationResponse"')) audience.#deliveries.answered();
+          if (text.includes('"success":false')) audience.#deliveries.failed(new Error(text));
         },
       });
       for (let first = 0; first < options.sockets; first += OPENING_AT_ONCE) {
@@ -85,7 +60,7 @@ export class Audience implements AsyncDisposable {
         if (text.startsWith('{"type":"Ping"')) return socket.send('{"type":"Pong"}');
         if (text.startsWith('{"type":"Transition"') && text.includes('"querySet":1')) ready.resolve();
         if (text.startsWith('{"type":"FatalError"')) ready.reject(new Error(text));
-        this.#onText(text);
+        this.#deliveries.received(text);
       },
       onClose: (code) => ready.reject(new Error(`The server closed the socket: ${code}`)),
     });
@@ -114,38 +89,11 @@ export class Audience implements AsyncDisposable {
     }
   }
 
-  #onText(text: string): void {
-    if (this.#outstanding === 0 || !text.includes(this.#marker)) return;
-    this.#sample = text;
-    if (--this.#outstanding === 0) this.#delivered.resolve(performance.now());
-  }
-
   /** Sends the messages one after another and waits for the deliveries of each. */
   async run(options: TriggerOptions): Promise<TriggerResult> {
-    if (this.#trigger === null) throw new Error("The audience has left");
-    this.#marker = options.marker;
-    const lastDeliveryMs: number[] = [];
-    const answerMs: number[] = [];
-    for (const message of options.messages) {
-      this.#delivered = Promise.withResolvers();
-      this.#outstanding = options.deliveries;
-      const answered = this.#answered = Promise.withResolvers<number>();
-      const pause = new Promise((resolve) => setTimeout(resolve, options.intervalMs));
-      const timer = setTimeout(() => {
-        this.#delivered.reject(new Error(`${this.#outstanding} deliveries are missing`));
-      }, DELIVERY_MS);
-      const sentAt = performance.now();
-      this.#trigger.send(message.replace("{id}", String(this.#requestId++)));
-      try {
-        lastDeliveryMs.push(await this.#delivered.promise - sentAt);
-      } finally {
-        clearTimeout(timer);
-        await pause;
-      }
-      const answeredAt = await Promise.race([answered.promise, Promise.resolve(null)]);
-      if (answeredAt !== null) answerMs.push(answeredAt - sentAt);
-    }
-    return { lastDeliveryMs, answerMs, sample: this.#sample };
+    const trigger = this.#trigger;
+    if (trigger === null) throw new Error("The audience has left");
+    return await this.#deliveries.run(options, (message) => trigger.send(message));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -2,6 +2,7 @@
 import { RawHttp } from "../../tests/support/processes/raw_http.ts";
 import { RawWebSocket } from "../../tests/support/processes/raw_websocket.ts";
 import { percentile } from "../support/statistics.ts";
+import { type ExpectedRequest, failureOf, requestsOf, type RequestTemplate } from "./request_templates.ts";
 import { accountNumbers, transferArgs, type TransferWorkload } from "./transfers.ts";
 
 export interface ClosedLoop {
@@ -148,13 +149,13 @@ export async function webSocketLoop(loop: WebSocketLoop): Promise<ClosedLoopResu
 }
 
 export interface HttpLoop extends ClosedLoop {
-  /** The calls: transfers, reads of balances, or posts of members to their rooms. */
-  readonly calls?: "transfers" | "reads" | "posts";
+  /** The calls: transfers, reads of balances, posts of members to their rooms, or what a template says. */
+  readonly calls?: "transfers" | "reads" | "posts" | RequestTemplate;
 }
 
 /** Transfers as `POST /api/mutation`, or other calls, one after another on each kept-alive connection. */
 export async function httpLoop(loop: HttpLoop): Promise<ClosedLoopResult> {
-  const { path, next } = callsOf(loop);
+  const next = requestsFor(loop);
   const connections: RawHttp[] = [];
   try {
     for (let i = 0; i < loop.clients; i++) connections.push(await RawHttp.connect(loop.port));
@@ -163,8 +164,9 @@ export async function httpLoop(loop: HttpLoop): Promise<ClosedLoopResult> {
       Promise.all(connections.map(async (connection) => {
         for (let more = true; more;) {
           const sentAt = performance.now();
-          const answer = await connection.post(path, next());
-          more = tally.answered(sentAt, answer.status === 200 ? null : answer.body);
+          const request = next();
+          const answer = await connection.send(request);
+          more = tally.answered(sentAt, failureOf(answer, request));
         }
       })),
       loop.durationMs + DRAIN_MS,
@@ -175,21 +177,23 @@ export async function httpLoop(loop: HttpLoop): Promise<ClosedLoopResult> {
   }
 }
 
-/** Where calls go, and the body of the next one. */
-function callsOf(
-  { calls = "transfers", workload }: HttpLoop,
-): { readonly path: string; readonly next: () => string } {
+/** Returns the next request with each call. */
+function requestsFor({ calls = "transfers", workload }: HttpLoop): () => ExpectedRequest {
+  if (typeof calls === "object") return requestsOf(calls, workload.seed);
+  const post = (path: string, body: () => string) => () =>
+    ({ method: "POST", path, body: body(), expected: "" }) as const;
   if (calls === "transfers") {
     const nextArgs = transferArgs(workload);
-    return { path: "/api/mutation", next: () => `{"path":"transfer:transfer","args":${nextArgs()}}` };
+    return post("/api/mutation", () => `{"path":"transfer:transfer","args":${nextArgs()}}`);
   }
   const draw = accountNumbers(workload);
   if (calls === "reads") {
-    return { path: "/api/query", next: () => `{"path":"accounts:get_account","args":{"id":${draw()}}}` };
+    return post("/api/query", () => `{"path":"accounts:get_account","args":{"id":${draw()}}}`);
   }
-  const next = () =>
-    `{"path":"rooms:post","args":{"room":${draw()},"member":${draw() % 10},"text":"${TEXT}"}}`;
-  return { path: "/api/mutation", next };
+  return post(
+    "/api/mutation",
+    () => `{"path":"rooms:post","args":{"room":${draw()},"member":${draw() % 10},"text":"${TEXT}"}}`,
+  );
 }
 
 /** The text of a post, 50 characters. */

@@ -1,7 +1,9 @@
 /** Requests of the benchmark to the process that makes its load. One line of JSON in each direction. */
-import type { AudienceOptions, TriggerOptions, TriggerResult } from "./audience.ts";
+import type { AudienceOptions } from "./audience.ts";
 import type { CallTimesOptions } from "./call_times.ts";
 import type { ClosedLoopResult, HttpLoop, OneAtATime, WebSocketLoop } from "./closed_loop.ts";
+import type { TriggerOptions, TriggerResult } from "./deliveries.ts";
+import type { EventAudienceOptions } from "./event_audience.ts";
 import type { LiveListOptions } from "./live_list.ts";
 import type { LogReadersOptions } from "./log_readers.ts";
 import type { PacedLoop, PacedTimes } from "./paced.ts";
@@ -24,6 +26,7 @@ export interface LoadCommands {
   callTimes: { takes: CallTimesOptions; gives: number[] };
   /** Gives the milliseconds until the last socket has its first results. */
   openAudience: { takes: AudienceOptions & { readonly name: string }; gives: number };
+  openEventAudience: { takes: EventAudienceOptions & { readonly name: string }; gives: null };
   triggerAudience: { takes: TriggerOptions & { readonly name: string }; gives: TriggerResult };
   gets: { takes: RawGetsOptions; gives: number };
   relay: { takes: RelayOptions; gives: number[] };

@@ -5,6 +5,7 @@ import { Audience } from "./audience.ts";
 import { callTimes } from "./call_times.ts";
 import { httpLoop, sequentialCalls, webSocketLoop } from "./closed_loop.ts";
 import type { LoadAnswer, LoadRequest } from "./commands.ts";
+import { EventAudience } from "./event_audience.ts";
 import { liveList } from "./live_list.ts";
 import { LogReaders } from "./log_readers.ts";
 import { pacedCalls, pacedTimes } from "./paced.ts";
@@ -13,11 +14,11 @@ import { Returning } from "./returning.ts";
 import { roomMembers } from "./room_members.ts";
 import { streamReaders } from "./stream_readers.ts";
 
-const audiences = new Map<string, Audience>();
+const audiences = new Map<string, Audience | EventAudience>();
 let logReaders: LogReaders | null = null;
 const returning = new Map<string, Returning>();
 
-function audience(name: string): Audience {
+function audience(name: string): Audience | EventAudience {
   const found = audiences.get(name);
   if (found === undefined) throw new Error(`There is no audience "${name}"`);
   return found;
@@ -51,6 +52,9 @@ async function run(request: LoadRequest): Promise<unknown> {
       audiences.set(request.options.name, await Audience.open(request.options));
       return performance.now() - startedAt;
     }
+    case "openEventAudience":
+      audiences.set(request.options.name, await EventAudience.open(request.options));
+      return null;
     case "gets":
       return await RawGets.run(request.options);
     case "relay":

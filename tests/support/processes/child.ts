@@ -1,4 +1,4 @@
-/** A Deno process started by the benchmark or by a test, with its output as lines. Killed at the latest when it is disposed. */
+/** A process, by default of Deno, of the benchmark or a test, with its output as lines. Killed when it is disposed. */
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { HANG_MS } from "../waiting.ts";
@@ -8,7 +8,8 @@ import { lines } from "./lines.ts";
 export const projectDir = fileURLToPath(new URL("../../..", import.meta.url));
 
 export interface ChildOptions {
-  /** Everything after `deno`. */
+  /** The program. Default: `deno`. */
+  readonly command?: string;
   readonly args: readonly string[];
   readonly env?: Record<string, string>;
   /** A command that starts the runtime, with arguments before those of the runtime. Optional. */
@@ -40,7 +41,8 @@ export class Child implements AsyncDisposable {
   readonly #tail: string[] = [];
 
   constructor(options: ChildOptions) {
-    const [command = "deno", ...args] = [...options.starter ?? [], "deno", ...options.args.map(inProgram)];
+    const own = [options.command ?? "deno", ...options.args.map(inProgram)] as const;
+    const [command = own[0], ...args] = [...options.starter ?? [], ...own];
     this.#process = new Deno.Command(command, {
       args,
       cwd: projectDir,

@@ -2,9 +2,19 @@
 
 const READ_BYTES = 16_384;
 const BODY_BYTES_MAX = 64 * 1_048_576;
+/** An answer without a length. */
+const NO_CONTENT = 204;
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
+
+export interface RawRequest {
+  readonly method: "GET" | "PATCH" | "POST";
+  readonly path: string;
+  /** JSON. Not sent with GET. */
+  readonly body?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
 
 export interface RawResponse {
   readonly status: number;
@@ -29,16 +39,23 @@ export class RawHttp implements Disposable {
   }
 
   /** Sends a JSON body and waits for the answer. Throws when the connection is lost or the answer has no length. */
-  async post(
+  post(
     path: string,
     body: string,
     { headers = {} }: { readonly headers?: Readonly<Record<string, string>> } = {},
   ): Promise<RawResponse> {
+    return this.send({ method: "POST", path, body, headers });
+  }
+
+  /** Sends a request and waits for the answer. Throws as {@linkcode post} does. */
+  async send({ method, path, body = "", headers = {} }: RawRequest): Promise<RawResponse> {
     const payload = encoder.encode(body);
+    const about = method === "GET"
+      ? ""
+      : `Content-Type: application/json\r\nContent-Length: ${payload.length}\r\n`;
     const more = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`).join("");
     const head = encoder.encode(
-      `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1:${this.#port}\r\nContent-Type: application/json\r\n` +
-        `${more}Content-Length: ${payload.length}\r\n\r\n`,
+      `${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1:${this.#port}\r\n${about}${more}\r\n`,
     );
     const request = new Uint8Array(head.length + payload.length);
     request.set(head);
@@ -60,7 +77,10 @@ export class RawHttp implements Disposable {
         continue;
       }
       const head = text.slice(0, headEnd);
-      const bodyBytes = Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1] ?? NaN);
+      const status = Number(head.slice(9, 12));
+      const bodyBytes = status === NO_CONTENT
+        ? 0
+        : Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1] ?? NaN);
       if (!(bodyBytes <= BODY_BYTES_MAX)) throw new Error(`Cannot read this answer: ${head}`);
       // Heads are ASCII, so characters and bytes are the same here.
       const wanted = headEnd + 4 + bodyBytes;
@@ -74,7 +94,6 @@ export class RawHttp implements Disposable {
         if (more === null) throw new Error("The server closed the connection in the middle of an answer");
         length += more;
       }
-      const status = Number(head.slice(9, 12));
       return { status, body: decoder.decode(this.#incoming.subarray(headEnd + 4, wanted)) };
     }
   }
