@@ -34,7 +34,6 @@ const SLOW = [
   "tests/examples/chat_test.ts",
   "tests/dashboard/server_test.ts",
   "tests/hostile",
-  "tests/client/package/npm_package_test.ts",
   "tests/server/serve_process_test.ts",
   "tests/cluster/faults_test.ts",
   "tests/examples/todo_files_test.ts",

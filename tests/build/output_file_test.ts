@@ -1,7 +1,7 @@
 /** Builds do not replace existing output of the other kind. */
 import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
-import { writeOutput } from "../../mod/build/output_file.ts";
+import { refuseOtherKind, writeOutput } from "../../mod/build/output_file.ts";
 import { projectDir } from "./support/machine.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
@@ -48,24 +48,12 @@ for (const build of ["single_file", "compiled"]) {
     }));
 }
 
-Deno.test("a file stays where the npm package will be written", () =>
-  inTempDir(async (temporary) => {
-    // The build writes into its own project only: this one is made of the files it needs to begin.
-    const dir = await Deno.realPath(temporary);
-    const parts = ["deno.json", "deno.lock", "mod/build/output_file.ts"];
-    for await (const { name } of Deno.readDir(join(projectDir, "mod/client/build"))) {
-      parts.push(`mod/client/build/${name}`);
-    }
-    for (const part of parts) {
-      await Deno.mkdir(dirname(join(dir, part)), { recursive: true });
-      await Deno.copyFile(join(projectDir, part), join(dir, part));
-    }
-    const target = join(dir, "dist/client");
-    await Deno.mkdir(dirname(target));
+Deno.test("a file stays where a folder will be written", () =>
+  inTempDir(async (dir) => {
+    const target = join(dir, "npm");
     await Deno.writeTextFile(target, "kept");
-    assert.equal(
-      await refusal("buildClient", join(dir, "mod/client/build/main.ts")),
-      `Cannot write the folder ${target}: a file with that name exists. Move it away or remove it.\n`,
-    );
-    assert.equal(await Deno.readTextFile(target), "kept");
+    await assert.rejects(refuseOtherKind(target, "folder"), {
+      name: "RefusedTarget",
+      message: `Cannot write the folder ${target}: a file with that name exists. Move it away or remove it.`,
+    });
   }));

@@ -35,7 +35,6 @@ declare module "syncline/client" {
   "src/use.tsx": `
 import { SynclineClient, SynclineHttpClient, type ResultOf } from "syncline/client";
 import { useMutation, usePaginatedQuery, useQuery } from "syncline/react";
-import { createTestServer } from "syncline/test";
 import { api } from "./api.ts";
 
 const client = new SynclineClient("http://localhost:3210");
@@ -60,11 +59,7 @@ export async function use() {
   // @ts-expect-error -- a result knows its fields
   rows[0]?.txet;
   await new SynclineHttpClient("http://localhost").query("tasks:all");
-  const server = await createTestServer({ functionsDir: "/functions" });
-  const all: number = await server.query("tasks:all");
-  // @ts-expect-error -- there is no such function
-  await server.query("tasks:any");
-  return [text, same, count, all];
+  return [text, same, count];
 }
 
 export function Tasks() {
@@ -202,7 +197,6 @@ Deno.test("DV9 messages name registered functions with their types, also within 
       "syncline/server": `${repository}/mod/functions/api/mod.ts`,
       "syncline/client": `${repository}/mod/client/mod.ts`,
       "syncline/react": `${repository}/mod/client/react/mod.ts`,
-      "syncline/test": `${repository}/mod/testing/mod.ts`,
       zod,
       hono,
       croner,

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { rollup } from "rollup";
 import { dts } from "rollup-plugin-dts";
 import ts from "typescript";
-import { ENTRIES, EXTERNAL } from "./package_files.ts";
+import { EXTERNAL } from "./package_files.ts";
 
 /** Locations of the types of npm packages, because there is no `node_modules` folder. */
 const require = createRequire(import.meta.url);
@@ -30,7 +30,7 @@ function refuseZod(code: string): void {
 /** Writes the declarations into a folder. Throws if the sources do not type-check. */
 export async function writeDeclarations(
   dir: string,
-  entries: Readonly<Record<string, string>> = ENTRIES,
+  entries: Readonly<Record<string, string>>,
 ): Promise<void> {
   const bundle = await rollup({
     input: Object.fromEntries(

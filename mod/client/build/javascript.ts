@@ -3,7 +3,7 @@ import * as esbuild from "esbuild";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
-import { ENTRIES, EXTERNAL, SERVER_COMPONENTS } from "./package_files.ts";
+import { EXTERNAL, SERVER_COMPONENTS } from "./package_files.ts";
 
 /** Baseline of the supported browsers and Node 20. */
 const TARGET = "es2022";
@@ -11,7 +11,7 @@ const TARGET = "es2022";
 /** Writes the modules into a folder. An entry names its module relative to this one. */
 export async function writeModules(
   dir: string,
-  entries: Readonly<Record<string, string>> = ENTRIES,
+  entries: Readonly<Record<string, string>>,
 ): Promise<void> {
   await esbuild.build({
     entryPoints: Object.entries(entries).map(([out, path]) => ({
@@ -52,7 +52,7 @@ export async function sizeOf(dir: string, entries: readonly string[]): Promise<n
     target: TARGET,
     external: [...EXTERNAL],
     write: false,
-    logLevel: "warning",
+    logLevel: "error",
   });
   return gzipSync(outputFiles[0]?.contents ?? new Uint8Array(), { level: 9 }).byteLength;
 }

@@ -1,5 +1,4 @@
-/** Files of the npm package that are not built: `package.json`, README and licence. */
-import project from "../../../deno.json" with { type: "json" };
+/** Entries and dependencies of the npm package. */
 
 /** The package's entries and their modules. */
 export const ENTRIES = {
@@ -31,24 +30,3 @@ export const PEERS: Readonly<Record<string, string>> = { react: ">=19", zod: "^4
 
 /** Left to the app's bundler. */
 export const EXTERNAL: readonly string[] = Object.keys(PEERS);
-
-/** Returns the `package.json`. */
-export function packageJson(): string {
-  const json = {
-    name: "syncline",
-    version: project.version,
-    description: "Live queries, mutations and actions of a Syncline server, for browsers, Node, Bun and Deno",
-    license: "MIT",
-    type: "module",
-    sideEffects: false,
-    exports: {
-      ".": exportOf("client"),
-      ...Object.fromEntries(Object.keys(ENTRIES).map((name) => [`./${name}`, exportOf(name)])),
-      "./package.json": "./package.json",
-    },
-    peerDependencies: PEERS,
-    peerDependenciesMeta: Object.fromEntries(EXTERNAL.map((name) => [name, { optional: true }])),
-    engines: { node: ">=20" },
-  };
-  return `${JSON.stringify(json, null, 2)}\n`;
-}

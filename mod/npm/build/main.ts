@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { refuseOtherKind, runBuild } from "../../build/output_file.ts";
 import { writeDeclarations } from "../../client/build/declarations.ts";
-import { writeModules } from "../../client/build/javascript.ts";
+import { sizeOf, writeModules } from "../../client/build/javascript.ts";
 import { ENTRIES } from "../../client/build/package_files.ts";
 import { copyTree, projectDir } from "./copy_tree.ts";
 import { createManifest, synclineManifest } from "./manifests.ts";
@@ -45,6 +45,34 @@ async function writeSynclinePackage(folder: string): Promise<void> {
 
 const OUTPUT = fileURLToPath(new URL("../../../dist/npm", import.meta.url));
 
+const KIB = 1024;
+/** Entries that add a feature to the client, and in `react/` to the hooks. */
+const FEATURES = ["accounts", "presence", "streams"];
+
+/** Prints the sizes of the package's parts for browsers, minified and gzipped. Returns whether they are within their limits. */
+async function checkSizes(dir: string): Promise<boolean> {
+  const core = await sizeOf(dir, ["client"]);
+  const react = await sizeOf(dir, ["client", "react"]) - core;
+  const fits = [
+    report("syncline/client", core, 17 * KIB),
+    report("syncline/react, additional", react, 5 * KIB),
+  ];
+  for (const name of FEATURES) {
+    const feature = await sizeOf(dir, ["client", name]) - core;
+    const hooks = await sizeOf(dir, ["client", "react", name, `react/${name}`]) - core - react - feature;
+    fits.push(report(`syncline/${name}, additional`, feature, KIB));
+    fits.push(report(`syncline/react/${name}, additional`, hooks, KIB));
+  }
+  return fits.every((fit) => fit);
+}
+
+function report(part: string, bytes: number, bytesMax: number): boolean {
+  const fits = bytes <= bytesMax;
+  // deno-lint-ignore no-console
+  console.log(`${part}: ${bytes} bytes gzipped, ${fits ? "within" : "OVER"} the limit of ${bytesMax}`);
+  return fits;
+}
+
 /** Writes both packages into a folder, removing its previous contents. */
 export async function buildPackages(folder: string): Promise<void> {
   await refuseOtherKind(folder, "folder");
@@ -58,9 +86,12 @@ export async function buildPackages(folder: string): Promise<void> {
 
 if (import.meta.main) {
   try {
-    await runBuild(() => buildPackages(OUTPUT));
-    // deno-lint-ignore no-console
-    console.log(`${OUTPUT}/syncline and ${OUTPUT}/create-syncline`);
+    await runBuild(async () => {
+      await buildPackages(OUTPUT);
+      if (!await checkSizes(`${OUTPUT}/syncline`)) Deno.exitCode = 1;
+      // deno-lint-ignore no-console
+      console.log(`${OUTPUT}/syncline and ${OUTPUT}/create-syncline`);
+    });
   } finally {
     await esbuild.stop();
   }

@@ -1,3 +1,0 @@
-import { createApi } from "syncline/server";
-
-export const { api } = createApi<{ notes: typeof import("./notes.ts") }>();

@@ -1,0 +1,151 @@
+/** Checks of the built package: sizes, modules and types of the client. Checks of the installed one: types and Node. */
+import assert from "node:assert/strict";
+import { dirname, join } from "node:path";
+import { projectDir } from "../../support/processes/child.ts";
+import { LanguageServer } from "./language_server.ts";
+import type { NodeMachine } from "./node_machine.ts";
+import { API_TYPES, AUTH_HOOKS, NODE_SCRIPT, OWN_FUNCTIONS, TEXTS } from "./package_sources.ts";
+
+const PACKAGE = join(projectDir, "dist/npm/syncline");
+const TSC = "my-app/node_modules/.bin/tsc";
+
+/** Text that only `syncline/server` has, and the package that it needs. */
+const ONLY_FUNCTIONS = /"searchField"|ZodError|from "zod"/;
+
+const KIB = 1024;
+/** Entries that add a feature to the client, and in `react/` to the hooks. */
+const FEATURES = ["accounts", "presence", "streams"];
+/** Maximum sizes of the client, the hooks, and each feature of both. */
+const BYTES_MAX = [17 * KIB, 5 * KIB, ...FEATURES.flatMap(() => [KIB, KIB])];
+
+function read(name: string): Promise<string> {
+  return Deno.readTextFile(join(PACKAGE, name));
+}
+
+/** Checks the sizes that the build printed. */
+export function checkSizes(printed: string): void {
+  const sizes = [...printed.matchAll(/: (\d+) bytes gzipped, within the limit of (\d+)/g)]
+    .map(([, bytes, max]) => [Number(bytes), Number(max)]);
+  assert.deepEqual(sizes.map(([, max]) => max), BYTES_MAX);
+  assert.ok(sizes.every(([bytes = Infinity, max = 0]) => bytes > 100 && bytes <= max), printed);
+}
+
+/** The declarations of the client and the hooks, and those they import, need no package but React. */
+export async function checkClientTypes(): Promise<void> {
+  const features = FEATURES.flatMap((name) => [`${name}.d.ts`, `react/${name}.d.ts`]);
+  const waiting = ["client.d.ts", "react.d.ts", ...features];
+  const checked = new Set(waiting);
+  for (let name = waiting.pop(); name !== undefined; name = waiting.pop()) {
+    const text = await read(name);
+    for (const [, from = ""] of text.matchAll(/(?:from|import) ['"]([^'"]+)['"]/g)) {
+      if (from === "react") continue;
+      assert.ok(from.startsWith("."), `${name} imports ${from}`);
+      const imported = join(dirname(name), from.replace(/\.js$/, ".d.ts"));
+      if (!checked.has(imported)) waiting.push(imported);
+      checked.add(imported);
+    }
+  }
+}
+
+/** The hooks are a client module for frameworks with server components. */
+export async function checkServerComponents(): Promise<void> {
+  const exported = (text: string) =>
+    /export \{([^}]*)\};\s*$/.exec(text)?.[1]?.split(/[\s,]+/).filter(Boolean);
+  const [hooks, server] = [await read("react.js"), await read("react_server.js")];
+  assert.match(hooks, /^"use client";\n/);
+  assert.deepEqual(exported(server)?.toSorted(), exported(hooks)?.toSorted());
+  assert.match(server, /from "\.\/react\.js"/);
+  assert.match(server, /function preloadQuery/);
+  assert.doesNotMatch(server, /from "react"/);
+}
+
+/** The page that the app built has no code that only functions need. */
+export async function checkPageCode(machine: NodeMachine): Promise<void> {
+  const assets = machine.at("my-app/dist/assets");
+  const scripts = (await Array.fromAsync(Deno.readDir(assets))).map(({ name }) => name)
+    .filter((name) => name.endsWith(".js"));
+  assert.ok(scripts.length > 0);
+  assert.match(await read("server.js"), ONLY_FUNCTIONS);
+  for (const name of scripts) {
+    assert.doesNotMatch(await Deno.readTextFile(join(assets, name)), ONLY_FUNCTIONS, name);
+  }
+}
+
+/** In plain Node a client subscribes, calls, and lets the program end. */
+export async function checkPlainNode(machine: NodeMachine, url: string): Promise<void> {
+  const write = (name: string, text: string) => Deno.writeTextFile(machine.at("script", name), text);
+  await Deno.mkdir(machine.at("script"));
+  // The package is found in the folder above.
+  await Deno.symlink(machine.at("my-app/node_modules"), machine.at("node_modules"));
+  const dependencies = { ws: "8.23.0", "@types/node": "20.19.43", "@types/ws": "8.18.2" };
+  await write("package.json", JSON.stringify({ private: true, type: "module", dependencies }));
+  await write("tasks.mjs", NODE_SCRIPT);
+  const types = ["node"];
+  const compilerOptions = { target: "ES2022", module: "NodeNext", lib: ["ES2022"], types, ...STRICT };
+  await write("tsconfig.json", JSON.stringify({ compilerOptions, include: ["."] }));
+  await machine.done("npm install --ignore-scripts --prefer-offline", { at: "script" });
+  await machine.done(`../${TSC} -p .`, { at: "script" });
+  const { text } = await machine.done(`node tasks.mjs ${url}`, { at: "script" });
+  assert.deepEqual(JSON.parse(text), { isSame: true, isRefused: true, transport: "webSocket" });
+}
+
+const STRICT = { allowJs: true, checkJs: true, strict: true, noEmit: true, skipDefaultLibCheck: true };
+
+/** The package's declarations are checked with the app, with no newer library than the app names. */
+export async function checkDeclarations(machine: NodeMachine): Promise<void> {
+  const config = machine.at("my-app/tsconfig.libs.json");
+  const compilerOptions = { skipLibCheck: false, skipDefaultLibCheck: true, lib: ["ES2023", "DOM"] };
+  await Deno.writeTextFile(
+    config,
+    JSON.stringify({ extends: "./tsconfig.json", compilerOptions, include: ["functions", "tests"] }),
+  );
+  const { text } = await machine.run("node_modules/.bin/tsc -p tsconfig.libs.json", { at: "my-app" });
+  await Deno.remove(config);
+  assert.deepEqual(text.split("\n").filter((line) => line.startsWith("node_modules/syncline/")), []);
+}
+
+/** Writes files into the app whose marked lines, and no others, are type errors. Returns how to remove them. */
+export async function writeTypeTests(machine: NodeMachine): Promise<() => Promise<void>> {
+  const files = Object.entries({
+    "my-app/src/api_types.ts": API_TYPES,
+    "my-app/src/texts.ts": TEXTS,
+    "my-app/functions/auth.ts": AUTH_HOOKS,
+    "my-app/functions/own.ts": OWN_FUNCTIONS,
+  });
+  for (const [name, text] of files) await Deno.writeTextFile(machine.at(name), text);
+  return async () => {
+    for (const [name] of files) await Deno.remove(machine.at(name));
+  };
+}
+
+/** An editor completes names, fields and names in texts, and goes to definitions. */
+export async function checkEditor(machine: NodeMachine): Promise<void> {
+  await using editor = new LanguageServer(machine.at("my-app"));
+  const file = machine.at("my-app/src/tasks.tsx");
+  const text = (await Deno.readTextFile(file)).replace(
+    "useQuery(api.tasks.list)",
+    "useQuery(api.tasks.list)?.[0]?.text",
+  );
+  await editor.open(file, text);
+  const names = await editor.completions(file, { text, behind: "useQuery(api.tasks." });
+  assert.deepEqual(names.toSorted(), ["add", "list", "remove", "seed", "setDone"]);
+  const fields = await editor.completions(file, { text, behind: "list)?.[0]?." });
+  assert.deepEqual(["_id", "by", "done", "text"].filter((name) => !fields.includes(name)), []);
+  const [definition = ""] = await editor.definitions(file, { text, name: "api.tasks.list" });
+  assert.match(definition, /my-app\/functions\/tasks\.ts$/);
+
+  const texts = machine.at("my-app/src/texts.ts");
+  await editor.open(texts, TEXTS);
+  const mutations = await editor.completions(texts, { text: TEXTS, behind: 'client.mutation("' });
+  assert.deepEqual(mutations.filter((name) => name.includes(":")).toSorted(), [
+    "tasks:add",
+    "tasks:remove",
+    "tasks:setDone",
+  ]);
+  const found = await editor.completions(texts, { text: TEXTS, behind: 'useQuery("tasks:list")?.[0]?.' });
+  assert.ok(found.includes("done"));
+  const own = machine.at("my-app/functions/own.ts");
+  await editor.open(own, OWN_FUNCTIONS);
+  const paths = await editor.completions(own, { text: OWN_FUNCTIONS, behind: 'await ctx.runQuery("' });
+  assert.deepEqual(["tasks:list", "own:twice"].filter((path) => !paths.includes(path)), []);
+}
