@@ -10,6 +10,8 @@ import { type Job, planJobs } from "./plan.ts";
 import { CpuClock, seconds } from "./support/cpu_clock.ts";
 import { installServices } from "./support/install_services.ts";
 import { makeProgram } from "./support/program.ts";
+import { swift } from "./support/services.ts";
+import { SwiftServer } from "./storage/support/swift_server.ts";
 
 /** Size of the file system in memory, and how much memory must be free to create one and for one more job. */
 const TMPFS_MIB = 6 * 1024;
@@ -146,13 +148,17 @@ async function runAll(): Promise<number> {
   endPhase("services");
   const folder = await Deno.makeTempDir();
   try {
-    const program = await makeProgram();
-    const jobs = await planJobs(testFiles(), { repository, folder });
-    const importMap = await writeImportMap(program, folder);
-    clock.lap();
-    endPhase("bundles");
-    const outcomes = await runJobs(jobs, { env: services, importMap, program, clock });
-    endPhase("tests");
+    let outcomes: readonly Outcome[];
+    {
+      await using s3 = swift.find() === null ? null : await SwiftServer.launch();
+      const program = await makeProgram();
+      const jobs = await planJobs(testFiles(), { repository, folder });
+      const importMap = await writeImportMap(program, folder);
+      clock.lap();
+      endPhase("bundles");
+      outcomes = await runJobs(jobs, { env: { ...services, ...s3?.env }, importMap, program, clock });
+      endPhase("tests");
+    }
     return summarize(outcomes, `${phases.join(", ")}; CPU ${clock.total()}`);
   } finally {
     await Deno.remove(folder, { recursive: true });

@@ -109,14 +109,14 @@ Deno.test({
       forcePathStyle: true,
       credentials: { accessKeyId, secretAccessKey },
     });
-    await client.send(new CreateBucketCommand({ Bucket: "files" }));
-    const options = { bucket: "files", region: "us-east-1", endpoint, accessKeyId, secretAccessKey };
+    await client.send(new CreateBucketCommand({ Bucket: "blobs" }));
+    const options = { bucket: "blobs", region: "us-east-1", endpoint, accessKeyId, secretAccessKey };
     await contract(t, () => openBlobs({ kind: "bucket", bucket: { ...options, prefix: "app/one/" } }));
 
     await t.step("BS6 a wrong key or bucket is reported when it is opened", async () => {
       await assert.rejects(
         openBlobs({ kind: "bucket", bucket: { ...options, prefix: "", secretAccessKey: "wrong" } }),
-        /Cannot delete from "s3:\/\/files\/": SignatureDoesNotMatch/,
+        /Cannot delete from "s3:\/\/blobs\/": SignatureDoesNotMatch/,
       );
       await assert.rejects(openBlobs({ kind: "bucket", bucket: { ...options, prefix: "", bucket: "none" } }));
     });
@@ -125,7 +125,7 @@ Deno.test({
       await using dataFolder = new TempFolder();
       const dataDir = dataFolder.path;
       const flags = Object.entries({
-        storage: "s3://files/server",
+        storage: "s3://blobs/server",
         "s3-endpoint": endpoint,
         "s3-access-key-id": accessKeyId,
         "s3-secret-access-key": secretAccessKey,

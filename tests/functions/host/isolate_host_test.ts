@@ -128,38 +128,6 @@ Deno.test("SIGKILL of the writer, repeatedly: no call is lost or runs twice, and
   assert.deepEqual(it.entries.map(({ ts }) => ts), commits);
 });
 
-Deno.test("SIGKILL of readers: every query is answered once, by another reader", async () => {
-  await using it = await RealHost.start(app);
-  for (const n of upTo(3)) await it.mutate("notes:add", { n });
-  for (let round = 0; round < repeats(3, 10); round++) {
-    const results: unknown[] = [];
-    const wave = it.host.startQueryBatch(
-      Array.from(
-        { length: 200 },
-        (_, i) => call(i % 20 === 0 ? "notes:spin" : "notes:count", i % 20 === 0 ? { turns: 1e6 } : {}),
-      ),
-      (index, { outcome }) => {
-        assert.equal(results[index], undefined, "answered twice");
-        results[index] = outcome.ok;
-      },
-    );
-    for (const pid of await it.pids("reader")) Deno.kill(pid, "SIGKILL");
-    await wave.done;
-    assert.deepEqual(results, new Array(200).fill(true));
-  }
-});
-
-Deno.test("a query that takes long does not hold up those behind it", async () => {
-  await using it = await RealHost.start(app);
-  const order: number[] = [];
-  const wave = it.host.startQueryBatch(
-    [call("notes:spin", { turns: 1e9 }), call("notes:count"), call("notes:count")],
-    (index) => order.push(index),
-  );
-  await wave.done;
-  assert.equal(order.at(-1), 0);
-});
-
 Deno.test("an app that cannot be loaded fails the start with file and line, and leaves nothing", async () => {
   const start = RealHost.start({ ...app, "broken.ts": "export const a = 1;\nthrow new Error('nonsense');" });
   await assert.rejects(start, /broken\.ts:2.*nonsense|nonsense[^]*broken\.ts:2/);
@@ -236,21 +204,53 @@ Deno.test("reload swaps the code under load: no call fails, queries use the new 
   assert.deepEqual(it.logged.filter((line) => !line.includes("nonsense")), []);
 });
 
-Deno.test("a running action ends with the code it began with", async () => {
+Deno.test("calls that take long and processes that end or are signaled affect no other call", async (t) => {
   await using it = await RealHost.start(app);
-  const waiting = it.act("notes:wait", { ms: 400 });
-  await it.act("notes:nested", { n: 0 });
-  assert.deepEqual(await it.host.swaps.reload(), { ok: true });
-  assert.equal(await waiting, 400);
-});
 
-Deno.test("signals for the whole process group do not reach isolates", async () => {
-  await using it = await RealHost.start(app);
-  const pids = [...await it.pids("writer"), ...await it.pids("reader")];
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-    pids.forEach((pid) => Deno.kill(pid, signal));
-  }
-  assert.equal(await it.mutate("notes:add", { n: 1 }), 1);
-  assert.equal(await it.query("notes:count"), 1);
-  assert.deepEqual([...await it.pids("writer"), ...await it.pids("reader")], pids);
+  await t.step("signals for the whole process group do not reach isolates", async () => {
+    const pids = [...await it.pids("writer"), ...await it.pids("reader")];
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+      pids.forEach((pid) => Deno.kill(pid, signal));
+    }
+    assert.equal(await it.mutate("notes:add", { n: 1 }), 1);
+    assert.equal(await it.query("notes:count"), 1);
+    assert.deepEqual([...await it.pids("writer"), ...await it.pids("reader")], pids);
+  });
+
+  await t.step("SIGKILL of readers: every query is answered once, by another reader", async () => {
+    for (const n of upTo(3)) await it.mutate("notes:add", { n });
+    for (let round = 0; round < repeats(3, 10); round++) {
+      const results: unknown[] = [];
+      const wave = it.host.startQueryBatch(
+        Array.from(
+          { length: 200 },
+          (_, i) => call(i % 20 === 0 ? "notes:spin" : "notes:count", i % 20 === 0 ? { turns: 1e6 } : {}),
+        ),
+        (index, { outcome }) => {
+          assert.equal(results[index], undefined, "answered twice");
+          results[index] = outcome.ok;
+        },
+      );
+      for (const pid of await it.pids("reader")) Deno.kill(pid, "SIGKILL");
+      await wave.done;
+      assert.deepEqual(results, new Array(200).fill(true));
+    }
+  });
+
+  await t.step("a query that takes long does not hold up those behind it", async () => {
+    const order: number[] = [];
+    const wave = it.host.startQueryBatch(
+      [call("notes:spin", { turns: 1e9 }), call("notes:count"), call("notes:count")],
+      (index) => order.push(index),
+    );
+    await wave.done;
+    assert.equal(order.at(-1), 0);
+  });
+
+  await t.step("a running action ends with the code it began with", async () => {
+    const waiting = it.act("notes:wait", { ms: 400 });
+    await it.act("notes:nested", { n: 0 });
+    assert.deepEqual(await it.host.swaps.reload(), { ok: true });
+    assert.equal(await waiting, 400);
+  });
 });

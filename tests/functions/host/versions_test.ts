@@ -43,94 +43,97 @@ Deno.test("VE1 an edit on disk affects nobody before it is loaded, not even isol
   assert.equal(await it.query("notes:ask"), "old");
 });
 
-Deno.test("VE2 a reload serves the new version everywhere; running calls end with their old code", async () => {
+Deno.test("a host loads one version after the other", async (t) => {
   await using it = await RealHost.start(app("old"));
-  const begun = Promise.withResolvers<void>();
-  it.host.serveQueries(async ({ udfPath, args }) => {
-    begun.resolve();
-    return (await it.run(udfPath, args)).outcome;
-  });
-  const waiting = it.act("notes:wait");
-  // Its first question: it runs, and no longer waits for a runner that may load either version.
-  await begun.promise;
-  await edit(it, "new");
-  assert.deepEqual(await it.host.swaps.reload(), { ok: true });
-  assert.deepEqual(await everywhere(it), ["new", "new", "new"]);
-  assert.deepEqual(await waiting, ["old", "old"]);
-});
-
-Deno.test("VE3 after a broken edit the version before it is served by every kind of isolate", async () => {
-  await using it = await RealHost.start(app("old"));
-  await it.write("word.ts", "export const word = ;");
-  const result = await it.host.swaps.reload();
-  assert.ok(!result.ok);
-  assert.match(result.message, /^word\.ts:1:21: /m);
-  assert.deepEqual(await everywhere(it), ["old", "old", "old"]);
-});
-
-Deno.test("VE4 versions are named by their content, listed, and can be loaded again", async () => {
-  await using it = await RealHost.start(app("one"));
   const { host } = it;
-  const first = host.code.version;
-  await edit(it, "two");
-  assert.deepEqual(await host.swaps.reload(), { ok: true });
-  const second = host.code.version;
-  assert.notEqual(first?.hash, second?.hash);
-  assert.deepEqual((await host.code.versions.list()).map(({ hash }) => hash), [second?.hash, first?.hash]);
-  assert.deepEqual(await host.swaps.load(await host.code.versions.get(first?.hash ?? "")), { ok: true });
-  assert.deepEqual(await everywhere(it), ["one", "one", "one"]);
-  assert.equal(host.code.version?.hash, first?.hash);
-  await edit(it, "one");
-  assert.equal((await host.code.versions.make({ functionsDir: `${it.dir}/functions` })).hash, first?.hash);
-});
 
-Deno.test("DK3 a load asks for confirmation between the last commit and the swap; a refusal changes nothing", async () => {
-  await using it = await RealHost.start(app("one"));
-  const { host } = it;
-  const first = host.code.version;
-  assert.ok(first);
-  await edit(it, "two");
-  assert.deepEqual(await host.swaps.reload(), { ok: true });
-  const refusal = new Error("revoked");
-  let commitsDuring = 0;
-  const refused = host.swaps.load(first, {
-    async confirm() {
-      // Queries are answered; mutations wait until the swap is decided.
-      assert.equal(await it.query("notes:ask"), "two");
-      void it.mutate("notes:change").then(() => commitsDuring++);
-      assert.equal(await it.query("notes:ask"), "two");
-      assert.equal(commitsDuring, 0);
-      throw refusal;
+  await t.step(
+    "VE3 after a broken edit the version before it is served by every kind of isolate",
+    async () => {
+      await it.write("word.ts", "export const word = ;");
+      const result = await host.swaps.reload();
+      assert.ok(!result.ok);
+      assert.match(result.message, /^word\.ts:1:21: /m);
+      assert.deepEqual(await everywhere(it), ["old", "old", "old"]);
     },
-    swapped: () => Promise.reject(new Error("swapped")),
+  );
+
+  await t.step("VE5 errors and logs name files as in the author's folder", async () => {
+    const answer = await it.run("notes:fail");
+    assert.ok(!answer.outcome.ok);
+    assert.equal(answer.outcome.error.message, `bad luck file://${it.dir}/functions/notes.ts:5`);
+    assert.match(answer.outcome.error.stack ?? "", /^\s+at \S* ?\(?notes\.ts:5:\d+\)?/);
+    const { outcome } = await it.run("notes:shout");
+    assert.match(outcome.logLines.join(), new RegExp(`at .*file://${it.dir}/functions/notes\\.ts:6:\\d+`));
   });
-  await assert.rejects(refused, refusal);
-  assert.deepEqual(await everywhere(it), ["two", "two", "two"]);
-  assert.equal(commitsDuring, 1);
-  assert.notEqual(host.code.version?.hash, first.hash);
-  assert.deepEqual(await host.swaps.load(first, { confirm: () => Promise.resolve() }), { ok: true });
-  assert.deepEqual(await everywhere(it), ["one", "one", "one"]);
-});
 
-Deno.test("VE5 errors and logs name files as in the author's folder", async () => {
-  await using it = await RealHost.start(app("one"));
-  const answer = await it.run("notes:fail");
-  assert.ok(!answer.outcome.ok);
-  assert.equal(answer.outcome.error.message, `bad luck file://${it.dir}/functions/notes.ts:5`);
-  assert.match(answer.outcome.error.stack ?? "", /^\s+at \S* ?\(?notes\.ts:5:\d+\)?/);
-  const { outcome } = await it.run("notes:shout");
-  assert.match(outcome.logLines.join(), new RegExp(`at .*file://${it.dir}/functions/notes\\.ts:6:\\d+`));
-});
+  await t.step(
+    "VE2 a reload serves the new version everywhere; running calls end with their old code",
+    async () => {
+      const begun = Promise.withResolvers<void>();
+      host.serveQueries(async ({ udfPath, args }) => {
+        begun.resolve();
+        return (await it.run(udfPath, args)).outcome;
+      });
+      const waiting = it.act("notes:wait");
+      // Its first question: it runs, and no longer waits for a runner that may load either version.
+      await begun.promise;
+      await edit(it, "new");
+      assert.deepEqual(await host.swaps.reload(), { ok: true });
+      assert.deepEqual(await everywhere(it), ["new", "new", "new"]);
+      assert.deepEqual(await waiting, ["old", "old"]);
+    },
+  );
 
-Deno.test("VE6 concurrent loads run one after another", async () => {
-  await using it = await RealHost.start(app("one"));
-  const { host } = it;
   const first = host.code.version;
   assert.ok(first);
-  await edit(it, "two");
-  const results = await Promise.all([host.swaps.reload(), host.swaps.load(first), host.swaps.reload()]);
-  assert.deepEqual(results, [{ ok: true }, { ok: true }, { ok: true }]);
-  assert.deepEqual(await everywhere(it), ["two", "two", "two"]);
+
+  await t.step("VE4 versions are named by their content, listed, and can be loaded again", async () => {
+    await edit(it, "two");
+    assert.deepEqual(await host.swaps.reload(), { ok: true });
+    const second = host.code.version;
+    assert.notEqual(first.hash, second?.hash);
+    const newest = (await host.code.versions.list()).slice(0, 2).map(({ hash }) => hash);
+    assert.deepEqual(newest, [second?.hash, first.hash]);
+    assert.deepEqual(await host.swaps.load(await host.code.versions.get(first.hash)), { ok: true });
+    assert.deepEqual(await everywhere(it), ["new", "new", "new"]);
+    assert.equal(host.code.version?.hash, first.hash);
+    await edit(it, "new");
+    assert.equal((await host.code.versions.make({ functionsDir: `${it.dir}/functions` })).hash, first.hash);
+  });
+
+  await t.step("VE6 concurrent loads run one after another", async () => {
+    await edit(it, "two");
+    const { swaps } = host;
+    const results = await Promise.all([swaps.reload(), swaps.load(first), swaps.reload()]);
+    assert.deepEqual(results, [{ ok: true }, { ok: true }, { ok: true }]);
+    assert.deepEqual(await everywhere(it), ["two", "two", "two"]);
+  });
+
+  await t.step(
+    "DK3 a load asks for confirmation between the last commit and the swap; a refusal changes nothing",
+    async () => {
+      const refusal = new Error("revoked");
+      let commitsDuring = 0;
+      const refused = host.swaps.load(first, {
+        async confirm() {
+          // Queries are answered; mutations wait until the swap is decided.
+          assert.equal(await it.query("notes:ask"), "two");
+          void it.mutate("notes:change").then(() => commitsDuring++);
+          assert.equal(await it.query("notes:ask"), "two");
+          assert.equal(commitsDuring, 0);
+          throw refusal;
+        },
+        swapped: () => Promise.reject(new Error("swapped")),
+      });
+      await assert.rejects(refused, refusal);
+      assert.deepEqual(await everywhere(it), ["two", "two", "two"]);
+      assert.equal(commitsDuring, 1);
+      assert.notEqual(host.code.version?.hash, first.hash);
+      assert.deepEqual(await host.swaps.load(first, { confirm: () => Promise.resolve() }), { ok: true });
+      assert.deepEqual(await everywhere(it), ["new", "new", "new"]);
+    },
+  );
 });
 
 Deno.test("VE17 spare isolates load the next version, and name its files as in the author's folder", async () => {

@@ -119,9 +119,9 @@ Deno.test("a call that patches shared objects fails at most itself", async (t) =
   assert.deepEqual((await run(first, "writer", "good", args)).value, good);
   await first.close();
   for (const role of ["writer", "reader", "runner"] as const) {
+    await using isolate = await workspace.start(role, { env });
     for (const name of Object.keys(ATTACKS)) {
       await t.step(`${role}: ${name}`, async () => {
-        await using isolate = await workspace.start(role, { env });
         const bad = await run(isolate, role, "bad", { name });
         if (bad.outcome.ok) assert.deepEqual(bad.value, ["x"]);
         assert.deepEqual((await run(isolate, role, "good", args)).value, good);

@@ -66,14 +66,14 @@ function functionsOf(expression: string): string {
   `;
 }
 
-function run(isolate: TestIsolate, role: IsolateRole): Promise<Answer> {
+function run(isolate: TestIsolate, role: IsolateRole, module: string): Promise<Answer> {
   switch (role) {
     case "writer":
-      return isolate.mutate("a:inMutation");
+      return isolate.mutate(`${module}:inMutation`);
     case "reader":
-      return isolate.query("a:inQuery");
+      return isolate.query(`${module}:inQuery`);
     case "runner":
-      return isolate.act("a:inAction");
+      return isolate.act(`${module}:inAction`);
     default:
       return role satisfies never;
   }
@@ -85,8 +85,11 @@ interface App {
   readonly packages?: AppFiles;
 }
 
-/** The results of an app's function in each role. */
-async function inEveryRole(app: (role: IsolateRole) => App): Promise<Record<string, unknown>> {
+/** The results of functions of modules of an app in each role. */
+async function inEveryRole(
+  app: (role: IsolateRole) => App,
+  modules: readonly string[] = ["a"],
+): Promise<Record<string, unknown>> {
   await using workspace = new Workspace({});
   const values: Record<string, unknown> = {};
   // The writer makes the database that the reader opens.
@@ -96,10 +99,20 @@ async function inEveryRole(app: (role: IsolateRole) => App): Promise<Record<stri
     workspace.install(packages);
     await using isolate = await workspace.start(role);
     assert.equal(isolate.booted?.type, "Ready", JSON.stringify(isolate.booted));
-    const { value, outcome } = await run(isolate, role);
-    values[role] = outcome.ok ? value : JSON.stringify(outcome);
+    for (const module of modules) {
+      const { value, outcome } = await run(isolate, role, module);
+      values[`${role}, ${module}`] = outcome.ok ? value : JSON.stringify(outcome);
+    }
   }
   return values;
+}
+
+/** The same value in each role, for these modules. */
+function inAll(value: unknown, modules: readonly string[] = ["a"]): Record<string, unknown> {
+  const roles = ["writer", "reader", "runner"];
+  return Object.fromEntries(
+    roles.flatMap((role) => modules.map((module) => [`${role}, ${module}`, value])),
+  );
 }
 
 for (const [order, specifiers] of Object.entries(orders)) {
@@ -110,7 +123,7 @@ for (const [order, specifiers] of Object.entries(orders)) {
         "a.js": `import { real } from "./_modules.js"; ${functionsOf("real")}`,
       },
     }));
-    assert.deepEqual(real, { writer: [], reader: [], runner: [] });
+    assert.deepEqual(real, inAll([]));
   });
 }
 
@@ -125,58 +138,39 @@ const starting = `(() => {
 })()`;
 
 const json = JSON.stringify;
-const esPackage = { "spy/package.json": json({ name: "spy", type: "module" }) };
-const commonJsPackage = { "spy/package.json": json({ name: "spy", type: "commonjs" }) };
 
-/** Ways to a \`Worker\` without \`import()\`. */
-const ways: Readonly<Record<string, App>> = {
-  "import by name": {
-    files: { "a.js": `import { Worker } from "node:worker_threads"; ${functionsOf(starting)}` },
+/** Ways to a `Worker` without `import()`: the text of a module before its functions. */
+const ways: Readonly<Record<string, string>> = {
+  "by_name.js": `import { Worker } from "node:worker_threads";`,
+  "in_typescript.ts": `import { Worker } from "node:worker_threads";`,
+  "without_prefix.js": `import { Worker } from "worker_threads";`,
+  "by_default.js": `import threads from "node:worker_threads"; const { Worker } = threads;`,
+  "other_spelling.js": `import { Worker } from "node:\\x77orker_threads";`,
+  "export_from.js": `import { Worker } from "./_export_from.js";`,
+  "export_all.js": `import { Worker } from "./_export_all.js";`,
+  "es_package.js": `import { Worker } from "es_spy";`,
+  "common_js_package.js": `import { Worker } from "common_js_spy";`,
+};
+
+const app: App = {
+  files: {
+    ...Object.fromEntries(Object.entries(ways).map(([name, text]) => [name, text + functionsOf(starting)])),
+    "_export_from.js": `export { Worker } from "node:worker_threads";`,
+    "_export_all.js": `export * from "node:worker_threads";`,
   },
-  "import in TypeScript": {
-    files: { "a.ts": `import { Worker } from "node:worker_threads"; ${functionsOf(starting)}` },
-  },
-  "import without node:": {
-    files: { "a.js": `import { Worker } from "worker_threads"; ${functionsOf(starting)}` },
-  },
-  "import of the default": {
-    files: {
-      "a.js": `import threads from "node:worker_threads"; const { Worker } = threads; ${
-        functionsOf(starting)
-      }`,
-    },
-  },
-  "import by another spelling": {
-    files: { "a.js": `import { Worker } from "node:\\x77orker_threads"; ${functionsOf(starting)}` },
-  },
-  "export from": {
-    files: {
-      "_threads.js": `export { Worker } from "node:worker_threads";`,
-      "a.js": `import { Worker } from "./_threads.js"; ${functionsOf(starting)}`,
-    },
-  },
-  "export * from": {
-    files: {
-      "_threads.js": `export * from "node:worker_threads";`,
-      "a.js": `import { Worker } from "./_threads.js"; ${functionsOf(starting)}`,
-    },
-  },
-  "an ES module of a package": {
-    files: { "a.js": `import { Worker } from "spy"; ${functionsOf(starting)}` },
-    packages: { ...esPackage, "spy/index.js": `export { Worker } from "node:worker_threads";` },
-  },
-  "a CommonJS file of a package": {
-    files: { "a.js": `import { Worker } from "spy"; ${functionsOf(starting)}` },
-    packages: { ...commonJsPackage, "spy/index.js": `exports.Worker = require("worker_threads").Worker;` },
+  packages: {
+    "es_spy/package.json": json({ name: "es_spy", type: "module" }),
+    "es_spy/index.js": `export { Worker } from "node:worker_threads";`,
+    "common_js_spy/package.json": json({ name: "common_js_spy", type: "commonjs" }),
+    "common_js_spy/index.js": `exports.Worker = require("worker_threads").Worker;`,
   },
 };
 
-for (const [way, app] of Object.entries(ways)) {
-  Deno.test(`no thread is started by ${way}`, async () => {
-    const message = "worker_threads.Worker: node:worker_threads is not available to app code";
-    assert.deepEqual(await inEveryRole(() => app), { writer: message, reader: message, runner: message });
-  });
-}
+Deno.test("no thread is started by any form of import", async () => {
+  const modules = Object.keys(ways).map((name) => name.replace(/\..*/, ""));
+  const message = "worker_threads.Worker: node:worker_threads is not available to app code";
+  assert.deepEqual(await inEveryRole(() => app, modules), inAll(message, modules));
+});
 
 Deno.test("static imports give no other access to threads or to other code's resources", async () => {
   const tried = `[
@@ -213,5 +207,5 @@ Deno.test("static imports give no other access to threads or to other code's res
     "node:worker_threads is not available to app code",
     "hooks.createHook is not a function",
   ];
-  assert.deepEqual(values, { writer: refusals, reader: refusals, runner: refusals });
+  assert.deepEqual(values, inAll(refusals));
 });

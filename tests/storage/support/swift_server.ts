@@ -80,20 +80,47 @@ const extra: Record<string, string> = {
   s3api: "s3_acl = false\ncheck_bucket_owner = false\nlocation = us-east-1",
 };
 
+/** Variable with the ports of a server that all files of a run share. */
+const SHARED = "SYNCLINE_TEST_S3";
+
+interface Ports {
+  readonly proxy: number;
+  readonly backEnds: readonly number[];
+}
+
 export class SwiftServer implements AsyncDisposable {
-  readonly endpoint: string;
   readonly accessKeyId = "test:tester";
   readonly secretAccessKey = "testing";
-  readonly #dir: string;
-  readonly #children: readonly Deno.ChildProcess[];
+  readonly #ports: Ports;
+  /** `null` if the server is shared. */
+  readonly #own: { readonly dir: string; readonly children: readonly Deno.ChildProcess[] } | null;
 
-  private constructor(port: number, { dir, children }: { dir: string; children: Deno.ChildProcess[] }) {
-    this.endpoint = `http://127.0.0.1:${port}`;
-    this.#dir = dir;
-    this.#children = children;
+  private constructor(ports: Ports, own: { dir: string; children: Deno.ChildProcess[] } | null) {
+    this.#ports = ports;
+    this.#own = own;
   }
 
+  get endpoint(): string {
+    return `http://127.0.0.1:${this.#ports.proxy}`;
+  }
+
+  /** Returns the shared server of the run, or a new one, once it answers. Buckets need a name of their own. */
   static async start(): Promise<SwiftServer> {
+    const shared = Deno.env.get(SHARED);
+    const server = shared === undefined
+      ? await SwiftServer.launch()
+      : new SwiftServer(JSON.parse(shared), null);
+    try {
+      await server.#ready();
+      return server;
+    } catch (error) {
+      await server[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** Starts a server without waiting for it. */
+  static async launch(): Promise<SwiftServer> {
     const dir = await Deno.makeTempDir();
     await Deno.mkdir(join(dir, "srv", "d1"), { recursive: true });
     const user = decoder.decode((await new Deno.Command("id", { args: ["-un"] }).output()).stdout).trim();
@@ -102,8 +129,14 @@ export class SwiftServer implements AsyncDisposable {
       "swift.conf",
       "[swift-hash]\nswift_hash_path_prefix = a\nswift_hash_path_suffix = b\n[storage-policy:0]\nname = default\ndefault = yes\n",
     );
-    const port = freePort();
-    const cache = freePort();
+    const ports = ["account", "container", "object"].map((name) => [name, freePort()] as const);
+    const [port, cache] = [freePort(), freePort()];
+    const rings = await new Deno.Command(PYTHON, {
+      args: ["-c", RINGS, ...ports.flat().map(String)],
+      cwd: dir,
+      stdin: "null",
+    }).output();
+    if (!rings.success) throw new Error(`The rings cannot be built: ${decoder.decode(rings.stderr)}`);
     const children: Deno.ChildProcess[] = [];
     const run = (program: string, args: string[]) =>
       children.push(
@@ -116,37 +149,28 @@ export class SwiftServer implements AsyncDisposable {
         }).spawn(),
       );
     run("memcached", ["-u", user, "-l", "127.0.0.1", "-p", String(cache), "-m", "16"]);
-    const ports = ["account", "container", "object"].map((name) => [name, String(freePort())] as const);
-    const rings = await new Deno.Command(PYTHON, {
-      args: ["-c", RINGS, ...ports.flat()],
-      cwd: dir,
-      stdin: "null",
-    }).output();
-    if (!rings.success) throw new Error(`The rings cannot be built: ${decoder.decode(rings.stderr)}`);
     for (const [name, port] of ports) {
-      await write(`${name}.conf`, backEnd(name, { port: Number(port), user, dir }));
+      await write(`${name}.conf`, backEnd(name, { port, user, dir }));
       run(`swift-${name}-server`, [join(dir, `${name}.conf`)]);
     }
     await write("proxy.conf", proxy({ port, cache, user, dir }));
     run("swift-proxy-server", [join(dir, "proxy.conf")]);
-    const server = new SwiftServer(port, { dir, children });
-    try {
-      await server.#ready(ports.map(([, port]) => Number(port)));
-      return server;
-    } catch (error) {
-      await server[Symbol.asyncDispose]();
-      throw error;
-    }
+    return new SwiftServer({ proxy: port, backEnds: ports.map(([, port]) => port) }, { dir, children });
+  }
+
+  /** Environment variables with which test processes share this server. */
+  get env(): Readonly<Record<string, string>> {
+    return { [SHARED]: JSON.stringify(this.#ports) };
   }
 
   /** The proxy rejects requests until its back ends are up. */
-  async #ready(backEnds: readonly number[]): Promise<void> {
+  async #ready(): Promise<void> {
     const listens = (port: number) =>
       Deno.connect({ hostname: "127.0.0.1", port }).then((conn) => (conn.close(), true), () => false);
     const health = () =>
       fetch(`${this.endpoint}/healthcheck`).then((response) => response.text()).catch(() => "");
     const isUp = async () =>
-      (await Promise.all(backEnds.map(listens))).every(Boolean) && await health() === "OK";
+      (await Promise.all(this.#ports.backEnds.map(listens))).every(Boolean) && await health() === "OK";
     await until(isUp, {
       what: "Swift is up",
       everyMs: 100,
@@ -154,7 +178,8 @@ export class SwiftServer implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const child of this.#children) {
+    if (this.#own === null) return;
+    for (const child of this.#own.children) {
       try {
         child.kill("SIGKILL");
       } catch {
@@ -162,6 +187,6 @@ export class SwiftServer implements AsyncDisposable {
       }
       await child.status;
     }
-    await Deno.remove(this.#dir, { recursive: true });
+    await Deno.remove(this.#own.dir, { recursive: true });
   }
 }
