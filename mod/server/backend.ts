@@ -171,7 +171,7 @@ async function connect(
     caughtUp: isFollower(config) ? caughtUp : undefined,
   };
   await startFeatures(context, parts);
-  const { accounts, logs, steering, sync: { hub, calls } } = parts;
+  const { accounts, logs, streaming, steering, sync: { hub, calls } } = parts;
   const { actions, ctxActions } = features;
   host.serveActions({ actions, ctxActions, access: steering.actionAccess(accounts.authenticator) });
   const follows = isFollower(config);
@@ -211,6 +211,7 @@ async function connect(
     },
     closeSockets() {
       logs.endStreams();
+      streaming.endReaders();
       return closed ??= hub.shutdown();
     },
     reload: () => host.swaps.reload(),

@@ -28,6 +28,7 @@ export class FollowedStreams implements Disposable {
 
   /** Returns a copy of a stream that grows with it. */
   find(id: string): Promise<LiveStream | StreamRefusal> {
+    if (this.#closing.signal.aborted) return Promise.resolve("unavailable");
     const known = this.#streams.get(id);
     if (known !== undefined) return known.found;
     if (!/^[\w-]+$/.test(id)) return Promise.resolve("not_found");
@@ -40,12 +41,18 @@ export class FollowedStreams implements Disposable {
     return followed.found;
   }
 
+  /** Ends all responses before the server stops. */
+  endReaders(): void {
+    this.#closing.abort();
+    for (const { live } of this.#streams.values()) live?.endReaders();
+  }
+
   get readers(): number {
     return this.#sum(({ readers }) => readers);
   }
 
   [Symbol.dispose](): void {
-    this.#closing.abort();
+    this.endReaders();
     this.#streams.clear();
   }
 

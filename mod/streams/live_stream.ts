@@ -19,6 +19,7 @@ export class LiveStream {
   readonly #waiting = new Set<() => void>();
   #wake: Timer | null = null;
   #readers = 0;
+  #areReadersEnded = false;
 
   constructor(contentType: string, clock: Pick<Clock, "after">) {
     this.contentType = contentType;
@@ -70,6 +71,12 @@ export class LiveStream {
     this.#wakeReaders();
   }
 
+  /** Ends the responses that read it. Their clients request the rest. */
+  endReaders(): void {
+    this.#areReadersEnded = true;
+    this.#wakeReaders();
+  }
+
   /** Returns the content from `offset` on, until the end. It is read at the pace of its consumer. */
   read(offset: number): ReadableStream<Uint8Array<ArrayBuffer>> {
     let position = offset;
@@ -83,7 +90,7 @@ export class LiveStream {
     this.#readers++;
     return new ReadableStream<Uint8Array<ArrayBuffer>>({
       pull: async (controller) => {
-        if (position >= this.#size && this.#end === null) {
+        if (position >= this.#size && this.#end === null && !this.#areReadersEnded) {
           await new Promise<void>((resolve) => this.#waiting.add(wake = resolve));
         }
         if (!isOpen) return;

@@ -74,6 +74,7 @@ export class Streams implements Disposable {
   /** Open streams of running actions. */
   readonly #ofActions = new Map<Promise<unknown>, Set<string>>();
   #bytes = 0;
+  #areReadersEnded = false;
   #check: Timer | null = null;
 
   constructor(store: StoreFile, clock: Clock = steadyClock) {
@@ -103,8 +104,15 @@ export class Streams implements Disposable {
     ]);
   }
 
+  /** Ends all responses before the server stops. Actions may still write, and store what they have written. */
+  endReaders(): void {
+    this.#areReadersEnded = true;
+    for (const { live } of this.#streams.values()) live.endReaders();
+  }
+
   /** Returns a stream that can be read. Ids are unguessable, and ended streams expire. */
   find(id: string): LiveStream | StreamRefusal {
+    if (this.#areReadersEnded) return "unavailable";
     return this.#streams.get(id)?.live ?? "not_found";
   }
 

@@ -276,3 +276,24 @@ Deno.test("SM6 a follower reads each stream once for all of its readers", async 
   assert.equal((await world.get("unknown", { follower: true })).status, 404);
   world.end();
 });
+
+Deno.test("SM3 responses end before a server stops, and an action that ends in time stores its file", async () => {
+  for (const follower of [false, true]) {
+    const world = new World();
+    const action = new TestAction(world.streams);
+    const id = await action.create();
+    await action.call("write", { stream: id, text: "first " });
+    const response = await world.get(id, { follower });
+    const text = response.text();
+    await settled();
+    if (follower) world.followed.endReaders();
+    else world.streams.endReaders();
+    await settled();
+    assert.deepEqual([await text, response.headers.get("syncline-stream")], ["first ", "open"]);
+    assert.equal((await world.get(id, { offset: 6, follower })).status, 503, "another server may have it");
+    await action.call("write", { stream: id, text: "last" });
+    await action.call("end", { stream: id });
+    assert.deepEqual(world.stored, ["first last"]);
+    world.end();
+  }
+});

@@ -7,6 +7,8 @@ import type { StorageFeature } from "./storage.ts";
 export interface StreamsFeature extends Feature {
   /** `null` on a server that follows: actions run at the leader. */
   readonly streams: Streams | null;
+  /** Ends all responses before the server stops. */
+  readonly endReaders: () => void;
 }
 
 export function startStreams(
@@ -20,6 +22,7 @@ export function startStreams(
     const followed = new FollowedStreams(leaderRequest);
     return {
       streams: null,
+      endReaders: () => followed.endReaders(),
       routes: [followedRoutes(followed)],
       [Symbol.asyncDispose]: () => Promise.resolve(followed[Symbol.dispose]()),
     };
@@ -32,10 +35,10 @@ export function startStreams(
   });
   return {
     streams,
+    endReaders: () => streams.endReaders(),
     routes: [{ at: "/api/streams", app: routes, complete: true }],
     ctxActions: streams.actions,
-    // Their responses must not delay the stop.
-    stop: () => streams[Symbol.dispose](),
+    [Symbol.asyncDispose]: () => Promise.resolve(streams[Symbol.dispose]()),
   };
 }
 

@@ -103,9 +103,8 @@ export async function startWorkerBackend(
   void portOpen.then(() => link.ready());
   const addressOf = addressOfRequests(config.trustedProxies);
   const http = httpCalls({ hub, host, authenticator, dev: config.dev, headers: apiHeaders, addressOf, log });
-  const streams = followedRoutes(
-    opened.use(new FollowedStreams((path, signal) => leader.request(path, signal))),
-  );
+  const followed = opened.use(new FollowedStreams((path, signal) => leader.request(path, signal)));
+  const streams = followedRoutes(followed);
   const resources = opened.move();
   /** Responses of the leader, which counts them itself. */
   const forwarded = new WeakSet<object>();
@@ -136,7 +135,10 @@ export async function startWorkerBackend(
       return answer;
     },
     acceptSocket: (request, below) => acceptSocket({ hub, addressOf }, request, below),
-    closeSockets: () => hub.shutdown(),
+    closeSockets() {
+      followed.endReaders();
+      return hub.shutdown();
+    },
     reload: () => Promise.resolve({ ok: false, message: "The server that writes loads the code" }),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };

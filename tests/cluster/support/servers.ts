@@ -38,6 +38,15 @@ export const beatSoon = untypedMutation({ args: {}, handler: (ctx) => ctx.schedu
 export const jobErrors = untypedQuery({ args: {}, handler: async (ctx) =>
   (await ctx.db.query("_scheduled_functions").collect()).flatMap(({ name, state }) =>
     name === "notes:beat" ? [state.kind === "failed" ? state.error : state.kind] : []) });
+export const speak = untypedAction({ args: { words: z.number() }, handler: async (ctx, { words }) => {
+  const stream = await ctx.streams.create({ store: false });
+  await ctx.runMutation("notes:add", { text: stream.id });
+  for (let n = 0; n < words; n++) {
+    await stream.write("word ");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  await stream.end();
+} });
 export const me = untypedQuery({ args: {}, handler: async (ctx) => (await ctx.auth.identity())?.userId ?? null });
 export const uploadUrl = untypedMutation({ args: {}, handler: (ctx) => ctx.storage.generateUploadUrl() });
 export const add = untypedMutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
