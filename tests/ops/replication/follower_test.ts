@@ -112,6 +112,7 @@ Deno.test("[RP17] [RP18] [RP19] [RP20] [RP21] [RP22] a server follows another, s
         ["/api/storage/resumable", {}],
         ["/api/admin/replication/snapshot", {}],
         ["/api/admin/restore/point-in-time", {}],
+        ["/api/mcp", {}],
       ] as const
     ) {
       const refused = await follower.post(path, body, { bearer });
@@ -219,6 +220,8 @@ Deno.test("[RP17] [RP18] [RP19] [RP20] [RP21] [RP22] a server follows another, s
           assert.deepEqual(await notes(promoted), shown, time);
           await add(promoted, time);
           shown.push(time);
+          const { status } = await promoted.post("/api/mcp", {}, { bearer });
+          assert.equal(status, 400, "it answers agents again");
           const { generation } = await shipped(promoted, bearer);
           assert.notEqual(generation, (await shipped(leader, bearer)).generation);
           const [facts] = await Array.fromAsync(Deno.readDir(join(elsewhere, "generations")));

@@ -1,6 +1,7 @@
 /** `/api/mcp` and `_admin/mcp:handle`: the MCP server. Its code is loaded with the first request. */
 import { Hono } from "hono";
 import { z } from "zod";
+import { isFollower } from "../../../config/config.ts";
 import { VERSION } from "../../../config/version.ts";
 import { MethodNotAllowedError, ServiceError, UserError } from "../../../errors.ts";
 import { anonymous } from "../../../functions/identity.ts";
@@ -35,7 +36,7 @@ export function startMcp(context: FeatureContext, parts: McpParts): Feature {
   const load = () => loading ??= openEndpoint(context, parts);
   const respond = async (request: Request, body: unknown, caller: McpCaller) => {
     // Each call is audited, which a server that only reads cannot do.
-    if (config.follow !== null) throw new ServiceError("read_only");
+    if (isFollower({ follow: config.follow })) throw new ServiceError("read_only");
     return await (await load()).respond(request, { body, caller });
   };
   const app = new Hono<AdminEnv>().use("*", adminGuard(verifyWith(parts.accounts.authenticator)));
