@@ -220,8 +220,10 @@ Deno.test("[RP17] [RP18] [RP19] [RP20] [RP21] [RP22] a server follows another, s
           assert.deepEqual(await notes(promoted), shown, time);
           await add(promoted, time);
           shown.push(time);
-          const { status } = await promoted.post("/api/mcp", {}, { bearer });
-          assert.equal(status, 400, "it answers agents again");
+          const ping = { jsonrpc: "2.0", id: 1, method: "ping" };
+          const headers = { Accept: "application/json, text/event-stream" };
+          const answered = await promoted.post("/api/mcp", ping, { bearer, headers });
+          assert.deepEqual([answered.status, answered.body.result], [200, {}]);
           const { generation } = await shipped(promoted, bearer);
           assert.notEqual(generation, (await shipped(leader, bearer)).generation);
           const [facts] = await Array.fromAsync(Deno.readDir(join(elsewhere, "generations")));
