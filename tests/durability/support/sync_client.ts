@@ -98,6 +98,10 @@ export class SyncClient implements AsyncDisposable {
       case "ActionResponse":
       case "FatalError":
       case "AuthError":
+      case "RoomJoined":
+      case "RoomState":
+      case "RoomChanged":
+      case "RoomRefused":
         this.violations.push(`unexpected ${JSON.stringify(message)}`);
         return;
       default:

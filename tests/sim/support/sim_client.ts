@@ -298,6 +298,11 @@ export class SimClient {
         connection.lastWords = message.error;
         this.token = null;
         return;
+      case "RoomJoined":
+      case "RoomState":
+      case "RoomChanged":
+      case "RoomRefused":
+        return assert.fail(`a client without rooms received ${message.type}`);
       default:
         message satisfies never;
     }
