@@ -153,7 +153,7 @@ export const ownTotp = internalMutation({
     await sessionToChange(ctx);
     const owner = ownId(ctx);
     const totp = await storedTotp(ctx, owner);
-    if (totp === null) throw factorRequired({ enrolled: false, withinMinutes: null });
+    if (totp === null) throw factorRequired({ enrolled: await hasFactor(ctx, owner), withinMinutes: null });
     return { owner, totp };
   },
 });
