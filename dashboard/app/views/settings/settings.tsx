@@ -168,8 +168,11 @@ function SectionForm({ section: { name: sectionName, title, text, settings, test
     setError(null);
     try {
       const { overridden } = await set({ changes });
+      // What has been entered in the meantime stays unsaved.
       setEntered((before) =>
-        Object.fromEntries(Object.entries(before).filter(([name]) => !(name in changes)))
+        Object.fromEntries(
+          Object.entries(before).filter(([name, value]) => !(name in changes) || value !== entered[name]),
+        )
       );
       showToast(
         overridden.length === 0
