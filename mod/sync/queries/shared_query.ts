@@ -3,6 +3,7 @@ import type { ReadSet } from "../../engine/types.ts";
 import type { Caller, CallOrigin } from "../../functions/host_port.ts";
 import type { AuthScope, Identity } from "../../functions/identity.ts";
 import { type Outcome, publicError } from "../../functions/outcome.ts";
+import { commonPrefixLength, commonSuffixLength } from "../../kit/common_ends.ts";
 import { canonicalJson } from "../../protocol/canonical_json.ts";
 import { deepEqual } from "../../protocol/deep_equal.ts";
 import { sharedQueryLimits } from "../limits.ts";
@@ -44,7 +45,11 @@ function sameValue(a: Success, b: Success): boolean {
 
 /** Whether two texts of equal length encode equal values. */
 function sameButForOrder(a: string, b: string): boolean {
-  return charSum(a) === charSum(b) && deepEqual(JSON.parse(a), JSON.parse(b));
+  const { length } = a;
+  const head = commonPrefixLength(a, { other: b, most: length });
+  const end = length - commonSuffixLength(a, { other: b, most: length - head });
+  return charSum(a.slice(head, end)) === charSum(b.slice(head, end)) &&
+    deepEqual(JSON.parse(a), JSON.parse(b));
 }
 
 /** Checksum that ignores character order. Distinguishes most texts without parsing. */
