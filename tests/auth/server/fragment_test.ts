@@ -73,134 +73,150 @@ async function open(context: BrowserContext, address: string): Promise<Page> {
 const status = (page: Page, text: string) =>
   page.getByRole("status").filter({ hasText: new RegExp(`^${text}$`) }).waitFor();
 const typeOf = (page: Page) => page.locator("#result").textContent();
-const browserTest = ({ name, test }: { name: string; test: (world: World) => Promise<void> }) =>
-  // The browser's driver keeps timers and pipes of its own.
-  Deno.test({ name, sanitizeOps: false, sanitizeResources: false, fn: () => withWorld(test) });
 
-browserTest({
-  name: "OA17 a link with tokens of another account signs no one in",
-  test: async ({ server, browser, session }) => {
-    const attacker = await session("attacker@example.com");
-    const context = await browser.newContext();
+interface Scenario {
+  readonly name: string;
+  readonly test: (world: World) => Promise<void>;
+}
 
-    const guest = await open(context, `${server.url}/#${attacker.fragment}`);
-    assert.equal(await typeOf(guest), "ignored");
-    await status(guest, "signedOut");
-    assert.equal(new URL(guest.url()).hash, "", "the tokens stay in the address");
+/** Each uses accounts of its own. */
+const scenarios: readonly Scenario[] = [
+  {
+    name: "OA17 a link with tokens of another account signs no one in",
+    test: async ({ server, browser, session }) => {
+      const attacker = await session("mallory@example.com");
+      const context = await browser.newContext();
 
-    const { body: victim } = await server.post("/api/auth/signup", { email: "victim@example.com", password });
-    await guest.evaluate(
-      ([email, password]) => (globalThis as unknown as PageGlobals).client.auth.signIn({ email, password }),
-      ["victim@example.com", password] as const,
-    );
-    await status(guest, `signedIn ${victim.userId}`);
-    for (const state of ["", "&svc_state=", "&svc_state=guessed", `&svc_state=${crypto.randomUUID()}`]) {
-      const page = await open(context, `${server.url}/?app#${attacker.fragment}${state}`);
-      assert.equal(await typeOf(page), "ignored", state);
-      await status(page, `signedIn ${victim.userId}`);
-      assert.equal(new URL(page.url()).hash, "");
-      await page.close();
-    }
-    await status(guest, `signedIn ${victim.userId}`);
+      const guest = await open(context, `${server.url}/#${attacker.fragment}`);
+      assert.equal(await typeOf(guest), "ignored");
+      await status(guest, "signedOut");
+      assert.equal(new URL(guest.url()).hash, "", "the tokens stay in the address");
 
-    // A sign-in that has begun is worth nothing to others either: they do not know its state.
-    const address = await guest.evaluate(() =>
-      (globalThis as unknown as PageGlobals).client.auth.oauthAddress("github", location.href)
-    );
-    const state = new URL(address).searchParams.get("app_state") ?? "";
-    assert.match(state, /^[\da-f-]{36}$/);
-    const lured = await open(context, `${server.url}/#${attacker.fragment}`);
-    assert.equal(await typeOf(lured), "ignored");
-    const own = await open(context, `${server.url}/#${attacker.fragment}&svc_state=${state}`);
-    assert.equal(await typeOf(own), "signedIn");
-    const again = await open(context, `${server.url}/#${attacker.fragment}&svc_state=${state}`);
-    assert.equal(await typeOf(again), "ignored", "a state was taken twice");
-    await context.close();
-  },
-});
-
-browserTest({
-  name:
-    "CO6 a sign-in link signs in immediately in the browser that requested it, and after a confirmation in others",
-  test: async (world) => {
-    const { server, browser, linkTo } = world;
-    const asked = await browser.newContext();
-    const page = await open(asked, server.url);
-    const request = (email: string) =>
-      page.evaluate(
-        ([email]) =>
-          (globalThis as unknown as PageGlobals).client.auth.requestMagicLink({
-            email,
-            redirectTo: `${location.origin}/`,
-          }),
-        [email] as const,
+      const { body: victim } = await server.post("/api/auth/signup", {
+        email: "victim@example.com",
+        password,
+      });
+      await guest.evaluate(
+        ([email, password]) => (globalThis as unknown as PageGlobals).client.auth.signIn({ email, password }),
+        ["victim@example.com", password] as const,
       );
-    await request("ann@example.com");
-    const here = await open(asked, await linkTo("ann@example.com", 1));
-    assert.equal(await typeOf(here), "signedIn");
-    assert.equal(new URL(here.url()).hash, "");
-    await asked.close();
+      await status(guest, `signedIn ${victim.userId}`);
+      for (const state of ["", "&svc_state=", "&svc_state=guessed", `&svc_state=${crypto.randomUUID()}`]) {
+        const page = await open(context, `${server.url}/?app#${attacker.fragment}${state}`);
+        assert.equal(await typeOf(page), "ignored", state);
+        await status(page, `signedIn ${victim.userId}`);
+        assert.equal(new URL(page.url()).hash, "");
+        await page.close();
+      }
+      await status(guest, `signedIn ${victim.userId}`);
 
-    const elsewhere = await browser.newContext();
-    const other = await open(elsewhere, server.url);
-    await server.post("/api/auth/magic/request", {
-      email: "attacker@example.com",
-      redirectTo: `${server.url}/`,
-    });
-    const link = await linkTo("attacker@example.com", 1);
-    assert.match(new URL(link).hash, /^#svc_magic_token=[\w-]{43}$/);
-    const opened = await open(elsewhere, link);
-    assert.equal(await typeOf(opened), "magicLink");
-    await status(opened, "signedOut");
-    await status(other, "signedOut");
-    assert.equal(new URL(opened.url()).hash, "");
-    await opened.evaluate(() => {
-      const { client, result } = globalThis as unknown as PageGlobals;
-      return client.auth.signInWithMagic({ token: result.token });
-    });
-    await status(opened, "signedIn \\S+");
-    await elsewhere.close();
+      // A sign-in that has begun is worth nothing to others either: they do not know its state.
+      const address = await guest.evaluate(() =>
+        (globalThis as unknown as PageGlobals).client.auth.oauthAddress("github", location.href)
+      );
+      const state = new URL(address).searchParams.get("app_state") ?? "";
+      assert.match(state, /^[\da-f-]{36}$/);
+      const lured = await open(context, `${server.url}/#${attacker.fragment}`);
+      assert.equal(await typeOf(lured), "ignored");
+      const own = await open(context, `${server.url}/#${attacker.fragment}&svc_state=${state}`);
+      assert.equal(await typeOf(own), "signedIn");
+      const again = await open(context, `${server.url}/#${attacker.fragment}&svc_state=${state}`);
+      assert.equal(await typeOf(again), "ignored", "a state was taken twice");
+      await context.close();
+    },
   },
-});
+  {
+    name:
+      "CO6 a sign-in link signs in immediately in the browser that requested it, and after a confirmation in others",
+    test: async (world) => {
+      const { server, browser, linkTo } = world;
+      const asked = await browser.newContext();
+      const page = await open(asked, server.url);
+      const request = (email: string) =>
+        page.evaluate(
+          ([email]) =>
+            (globalThis as unknown as PageGlobals).client.auth.requestMagicLink({
+              email,
+              redirectTo: `${location.origin}/`,
+            }),
+          [email] as const,
+        );
+      await request("ann@example.com");
+      const here = await open(asked, await linkTo("ann@example.com", 1));
+      assert.equal(await typeOf(here), "signedIn");
+      assert.equal(new URL(here.url()).hash, "");
+      await asked.close();
 
-browserTest({
-  name: "CO6 the server's own page for links hands the sign-in to the app",
-  test: async ({ server, browser, linkTo }) => {
-    const context = await browser.newContext();
-    const page = await context.newPage();
-    await server.post("/api/auth/magic/request", { email: "ann@example.com" });
-    await page.goto(await linkTo("ann@example.com", 1));
-    await page.getByRole("button").click();
-    await page.locator("#result").filter({ hasText: "signedIn" }).waitFor();
-    await status(page, "signedIn \\S+");
-    await context.close();
+      const elsewhere = await browser.newContext();
+      const other = await open(elsewhere, server.url);
+      await server.post("/api/auth/magic/request", {
+        email: "eve@example.com",
+        redirectTo: `${server.url}/`,
+      });
+      const link = await linkTo("eve@example.com", 1);
+      assert.match(new URL(link).hash, /^#svc_magic_token=[\w-]{43}$/);
+      const opened = await open(elsewhere, link);
+      assert.equal(await typeOf(opened), "magicLink");
+      await status(opened, "signedOut");
+      await status(other, "signedOut");
+      assert.equal(new URL(opened.url()).hash, "");
+      await opened.evaluate(() => {
+        const { client, result } = globalThis as unknown as PageGlobals;
+        return client.auth.signInWithMagic({ token: result.token });
+      });
+      await status(opened, "signedIn \\S+");
+      await elsewhere.close();
+    },
   },
-});
+  {
+    name: "CO6 the server's own page for links hands the sign-in to the app",
+    test: async ({ server, browser, linkTo }) => {
+      const context = await browser.newContext();
+      const page = await context.newPage();
+      await server.post("/api/auth/magic/request", { email: "bob@example.com" });
+      await page.goto(await linkTo("bob@example.com", 1));
+      await page.getByRole("button").click();
+      await page.locator("#result").filter({ hasText: "signedIn" }).waitFor();
+      await status(page, "signedIn \\S+");
+      await context.close();
+    },
+  },
+  {
+    name: "OA17 the page for impersonation believes no link but the dashboard's",
+    test: async ({ server, browser, session }) => {
+      const attacker = await session("trudy@example.com");
+      const context = await browser.newContext();
+      const page = await context.newPage();
+      await page.goto(`${server.url}/_/as.html#as=ann&${attacker.fragment}`);
+      await page.getByRole("status").filter({ hasText: "Open this page from a user in the dashboard" })
+        .waitFor();
+      assert.equal(await page.locator("iframe").count(), 0);
+      assert.equal(new URL(page.url()).hash, "");
+      const app = await open(context, server.url);
+      await status(app, "signedOut");
+      // The dashboard, which is of the same origin, notes that it opens the window.
+      const state = crypto.randomUUID();
+      const note = (key: string) => localStorage.setItem(key, String(Date.now() + 60_000));
+      await app.evaluate(note, `syncline-flow ${state}`);
+      await page.goto("about:blank");
+      await page.goto(`${server.url}/_/as.html#as=ann&${attacker.fragment}&svc_state=${state}`);
+      await page.getByRole("status").filter({ hasText: "Signed in as ann by an administrator" }).waitFor();
+      await page.frameLocator("iframe").getByRole("status").filter({ hasText: `signedIn ${attacker.userId}` })
+        .waitFor();
+      await context.close();
+    },
+  },
+];
 
-browserTest({
-  name: "OA17 the page for impersonation believes no link but the dashboard's",
-  test: async ({ server, browser, session }) => {
-    const attacker = await session("attacker@example.com");
-    const context = await browser.newContext();
-    const page = await context.newPage();
-    await page.goto(`${server.url}/_/as.html#as=ann&${attacker.fragment}`);
-    await page.getByRole("status").filter({ hasText: "Open this page from a user in the dashboard" })
-      .waitFor();
-    assert.equal(await page.locator("iframe").count(), 0);
-    assert.equal(new URL(page.url()).hash, "");
-    const app = await open(context, server.url);
-    await status(app, "signedOut");
-    // The dashboard, which is of the same origin, notes that it opens the window.
-    const state = crypto.randomUUID();
-    const note = (key: string) => localStorage.setItem(key, String(Date.now() + 60_000));
-    await app.evaluate(note, `syncline-flow ${state}`);
-    await page.goto("about:blank");
-    await page.goto(`${server.url}/_/as.html#as=ann&${attacker.fragment}&svc_state=${state}`);
-    await page.getByRole("status").filter({ hasText: "Signed in as ann by an administrator" }).waitFor();
-    await page.frameLocator("iframe").getByRole("status").filter({ hasText: `signedIn ${attacker.userId}` })
-      .waitFor();
-    await context.close();
-  },
+Deno.test({
+  name: "tokens in a page's address",
+  // The browser's driver keeps timers and pipes of its own.
+  sanitizeOps: false,
+  sanitizeResources: false,
+  fn: (t) =>
+    withWorld(async (world) => {
+      for (const { name, test } of scenarios) await t.step(name, () => test(world));
+    }),
 });
 
 interface PageGlobals {
