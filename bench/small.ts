@@ -35,7 +35,10 @@ try {
   const dataDir = join(dir, "data");
   const { starter: entering } = group;
   // Main's heap is sized at its start, as docs/sizing.md recommends.
-  const starter = [...entering, "env", "DENO_V8_FLAGS=--max-semi-space-size=4"];
+  const heap = memoryMiB < 512
+    ? "--max-semi-space-size=2,--max-old-space-size=160"
+    : "--max-semi-space-size=4";
+  const starter = [...entering, "env", `DENO_V8_FLAGS=${heap}`];
   await using server = await ServerProcess.start({
     entry: "mod/build/start.ts",
     dataDir,

@@ -94,7 +94,10 @@ export class Usage {
   /** Backs up the data folder of the server and removes the archive. `starter` is the command that starts the process. */
   async backup(dataDir: string, starter: readonly string[] = []): Promise<string | null> {
     const out = join(dataDir, "..", `${crypto.randomUUID()}.tar.zst`);
-    const args = ["run", "--no-prompt", "-P=backup", "cli.ts", "backup", "--data", dataDir, "--out", out];
+    const command = ["cli.ts", "backup", "--data", dataDir, "--out", out];
+    // As `deno task backup` starts it.
+    const heap = "--v8-flags=--max-old-space-size=256,--max-semi-space-size=1";
+    const args = ["run", "--no-prompt", heap, "-P=backup", ...command];
     await using child = new Child({ args, starter });
     const { code } = await child.exited;
     if (code !== 0) return `backup: ${child.lastOutput.slice(-300)}`;

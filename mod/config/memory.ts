@@ -29,6 +29,18 @@ interface Step extends Omit<MemoryPlan, "isolates"> {
 /** Documented in `docs/sizing.md`. */
 const steps: readonly Step[] = [
   {
+    below: 512 * MiB,
+    isolates: {
+      writerSemiSpaceMiB: 4,
+      semiSpaceMiB: 2,
+      readersMax: 2,
+      sparing: true,
+      writerCacheBytes: 8 * MiB,
+      readerCacheBytes: 2 * MiB,
+    },
+    hashesAtOnce: 1,
+  },
+  {
     below: 1024 * MiB,
     isolates: {
       writerSemiSpaceMiB: 8,
