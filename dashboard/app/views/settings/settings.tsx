@@ -168,7 +168,7 @@ function SectionForm({ section: { name: sectionName, title, text, settings, test
     setError(null);
     try {
       const { overridden } = await set({ changes });
-      // What has been entered in the meantime stays unsaved.
+      // Values entered in the meantime stay unsaved.
       setEntered((before) =>
         Object.fromEntries(
           Object.entries(before).filter(([name, value]) => !(name in changes) || value !== entered[name]),
