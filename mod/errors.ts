@@ -37,6 +37,7 @@ export const serviceErrors = {
   signups_disabled: [403, "Sign-ups are disabled"],
   origin_not_allowed: [403, "Pages of this origin may not use this server"],
   host_not_allowed: [421, "This server is not set up for this host"],
+  role_required: [403, "Your role does not allow this"],
   mfa_required: [403, "A second factor is required to finish the sign-in"],
   email_not_verified: [403, "The email address is not verified yet"],
   magic_link_disabled: [403, "Signing in by mail is disabled"],

@@ -1,7 +1,7 @@
 // Runs before the first paint: applies the stored theme, shows the static frame to signed-in administrators, and prefetches
 // the overview's data while the scripts load.
 const FRESH_MS = 30_000;
-const PREFETCHED = ["/api/admin/stats", "/api/admin/backups", "/api/admin/cluster", "_admin/data:sizes"];
+const PREFETCHED = ["/api/admin/stats", "_admin/alerts:issues", "/api/admin/backups", "_admin/data:sizes"];
 
 const { dataset } = document.documentElement;
 const theme = localStorage.getItem("syncline.theme");

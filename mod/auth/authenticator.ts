@@ -1,5 +1,6 @@
 /** Verifies access tokens and reports ended sessions, in the tick that publishes the deletion of their row. */
 import type { CommitEntry, DocumentChange } from "../engine/types.ts";
+import type { AdminRole } from "../functions/admin_roles.ts";
 import type { Identity } from "../functions/identity.ts";
 import { RowCache } from "../kit/row_cache.ts";
 import { authLimits } from "./limits.ts";
@@ -48,6 +49,7 @@ export class AccountAuthenticator {
   readonly #accessTokens: AccessTokens;
   readonly #external: ExternalIssuers;
   readonly #apiKeys: AccountAuthenticatorOptions["apiKeys"];
+  readonly #calls: AccountAuthenticatorOptions["calls"];
   readonly #caughtUp: (() => Promise<void>) | undefined;
   readonly #now: () => number;
   readonly #listeners: ((ended: EndedSession) => void)[] = [];
@@ -57,6 +59,7 @@ export class AccountAuthenticator {
     this.#accessTokens = accessTokens;
     this.#external = external;
     this.#apiKeys = apiKeys;
+    this.#calls = calls;
     this.#caughtUp = caughtUp;
     this.#now = now;
     this.#sessions = new RowCache({
@@ -94,6 +97,13 @@ export class AccountAuthenticator {
     if (adminId === null || sessionId === null) return false;
     const session = await this.#sessions.find(sessionId);
     return session !== null && session.adminId === adminId && session.expiresAt > this.#now();
+  }
+
+  /** Returns the role of an administrator with an active session; `null` for all other callers. */
+  async adminRole(identity: Identity): Promise<AdminRole | null> {
+    const { adminId } = identity;
+    if (adminId === null || !await this.isLiveAdmin(identity)) return null;
+    return await this.#calls.query(system.adminRole, { adminId });
   }
 
   /** Whether the caller's session is active; true for callers without a session unless their credentials ended. */

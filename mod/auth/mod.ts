@@ -148,6 +148,10 @@ export interface AccountService extends AsyncDisposable {
    * Sends a test mail: of one kind with sample values, or a generic one. Throws a `UserError` with the mail server's reason.
    */
   sendTestMail(to: string, template?: TemplateChoice): Promise<void>;
+  /** Makes one attempt to send a mail. Throws `mail_disabled` without a mail server, and its reason if it fails. */
+  sendMail(mail: Mail): Promise<void>;
+  /** Why mail to users cannot be sent at present, or `null`. */
+  readonly mailTrouble: string | null;
   /** Renders a mail with sample values. Rejects with a `TemplateError` for an unusable template. */
   previewMail(template: TemplateChoice): Promise<Mail>;
   /** Returns the setup link of the first administrator, or `null` if one exists. */
@@ -280,6 +284,13 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
         throw new UserError("mail_failed", `The mail server rejected the mail: ${reason}`);
       }
     },
+    async sendMail(mail) {
+      if (mailer === null) throw new UserError("mail_disabled", "This server cannot send mail");
+      await mailer.send(mail);
+    },
+    get mailTrouble() {
+      return outbox?.trouble ?? null;
+    },
     async setupLink() {
       const token = await admins.issueSetupToken();
       return token === null ? null : `${options.publicUrl()}${DASHBOARD_PAGE}#svc_setup_token=${token}`;
@@ -311,6 +322,7 @@ function ownActions(own: OwnAccountActions): ReadonlyMap<string, MainAction> {
     ["_auth:changeEmail", mainAction(changeEmailArgs, (args, identity) => own.changeEmail(args, identity))],
   ]);
 }
+export { normalizedEmail } from "./email_address.ts";
 export { parseEntry } from "./redirects.ts";
 
 function linkActions(links: Links): ReadonlyMap<string, MainAction> {

@@ -1,5 +1,6 @@
 /** The tables of accounts. Secrets are hashes in tables of their own, which app code cannot read. */
 import { z } from "zod";
+import { adminRoles } from "../functions/admin_roles.ts";
 import {
   createFunctions,
   createSystemFunctions,
@@ -34,6 +35,8 @@ export const tables = {
   _admins: defineTable({
     /** Normalized; unique. */
     email: z.string(),
+    /** Absent for owners created before there were roles. */
+    role: z.enum(adminRoles).optional(),
   }).index("by_email", ["email"]),
 
   /** Sessions. Deleting a row ends the session immediately. */

@@ -186,6 +186,8 @@ const OPTION_GROUPS: readonly (readonly [title: string, names: readonly OptionNa
     "clusterAddress",
     "clusterListen",
   ]],
+  ["Dashboard", ["environmentName", "environmentColor"]],
+  ["Alerts", ["alertMail", "alertWebhook", "alertQuietHours", "alertWhen"]],
   ["Logs and metrics", ["logKeep", "logMaxSize", "metrics", "metricsToken"]],
 ];
 

@@ -2,6 +2,7 @@
 import type { RateLimits } from "../auth/limits.ts";
 import type { AccountPolicy, AuthConfigSource, MailKind, SmtpOptions } from "../auth/mod.ts";
 import type { PostgresAddress } from "../cluster/postgres/postgres_address.ts";
+import type { AlertsConfig } from "../ops/alerts/mod.ts";
 import type { BucketLocation, ObjectLocation } from "../kit/locations/object_store.ts";
 import type { MemoryPlan } from "./memory.ts";
 import type { ExplicitValues, HostAndPort, ServeOptions } from "./options.ts";
@@ -70,6 +71,7 @@ export interface ServeConfig {
   readonly memory: MemoryPlan;
   /** Exit code for a restart by an administrator; `null` if restarts are not allowed. */
   readonly restartExitCode: number | null;
+  readonly alerts: AlertsConfig;
   /** `null` if metrics are off. */
   readonly metrics: MetricsConfig | null;
   /** `null` if the execution log is off. */

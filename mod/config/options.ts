@@ -6,6 +6,7 @@
 import { type AuthConfigSource, type MailKind, parseEntry, templateOf } from "../auth/mod.ts";
 import { checkKeyPattern } from "../functions/key_scope.ts";
 import { ClientAddresses } from "../kit/client_address.ts";
+import { parseMailAddresses, parseQuietHours, parseThresholds, parseWebhooks } from "./alert_options.ts";
 import { authLimits, type RateLimits, rateLimits } from "../auth/limits.ts";
 import { clusterLimits } from "../cluster/postgres/limits.ts";
 import { parsePostgresUrl, type PostgresAddress } from "../cluster/postgres/postgres_address.ts";
@@ -837,6 +838,76 @@ export const options = {
     defaultText: "the host name of the public URL",
     description: "App name shown in emails",
     commands: ["serve"],
+    setting: {},
+  }),
+  environmentName: option({
+    flag: "--environment-name",
+    placeholder: "name",
+    env: "SYNCLINE_ENVIRONMENT_NAME",
+    parse: parseText,
+    default: null,
+    defaultText: "none",
+    description: "Name of this environment, shown in the dashboard's side bar, such as Production",
+    commands: ["serve"],
+    setting: {},
+  }),
+  environmentColor: option({
+    flag: "--environment-color",
+    placeholder: "color",
+    env: "SYNCLINE_ENVIRONMENT_COLOR",
+    parse: parseChoice(["gray", "blue", "green", "yellow", "red"]),
+    default: "gray",
+    defaultText: "gray",
+    description: "Color of that name: gray, blue, green, yellow or red",
+    commands: ["serve"],
+    setting: {},
+  }),
+  alertMail: option({
+    flag: "--alert-mail",
+    placeholder: "address",
+    env: "SYNCLINE_ALERT_MAIL",
+    parse: parseMailAddresses,
+    default: [],
+    defaultText: "none",
+    description: "Email address that receives alerts; repeatable",
+    commands: ["serve"],
+    repeatable: true,
+    setting: {},
+  }),
+  alertWebhook: option({
+    flag: "--alert-webhook",
+    placeholder: "url",
+    env: "SYNCLINE_ALERT_WEBHOOK",
+    parse: parseWebhooks,
+    default: [],
+    defaultText: "none",
+    description:
+      "URL that receives alerts as JSON, or as a message of Slack or Discord with slack:url or discord:url; repeatable",
+    commands: ["serve"],
+    repeatable: true,
+    setting: { secret: true },
+  }),
+  alertQuietHours: option({
+    flag: "--alert-quiet-hours",
+    placeholder: "times",
+    env: "SYNCLINE_ALERT_QUIET_HOURS",
+    parse: parseQuietHours,
+    default: null,
+    defaultText: "none",
+    description: "Times at which alerts wait, such as 22:00-07:00 Europe/Berlin; UTC without a time zone",
+    commands: ["serve"],
+    setting: {},
+  }),
+  alertWhen: option({
+    flag: "--alert-when",
+    placeholder: "thresholds",
+    env: "SYNCLINE_ALERT_WHEN",
+    parse: parseThresholds,
+    default: {},
+    defaultText: "error-rate=1%,latency=5s,backup-age=2d,lag=1m,disk-free=10%",
+    description: "Thresholds of issues, as name=value separated by commas; repeatable",
+    commands: ["serve"],
+    repeatable: true,
     setting: {},
   }),
   storage: option({

@@ -1,6 +1,7 @@
 /** Turns parsed options into a server configuration: resolves folders, reads files, checks combinations. */
 import { join, relative, resolve } from "node:path";
 import { readDeployed } from "../functions/versions/mod.ts";
+import { type AlertsConfig, defaultThresholds } from "../ops/alerts/mod.ts";
 import { machineMemoryBytes } from "../kit/processes/program.ts";
 import {
   type AccountsConfig,
@@ -71,6 +72,7 @@ export async function resolveConfig(
     memoryBytes,
     memory: memoryPlan({ bytes: memoryBytes, cores: navigator.hardwareConcurrency }),
     restartExitCode: options.restartExitCode,
+    alerts: alertsConfig(options),
     metrics: metricsConfig(options),
     executionLog: executionLogConfig(options),
   };
@@ -165,6 +167,14 @@ function mailTextsOf(
     ...(mailMagic !== null && { magic: mailMagic }),
     ...(mailChange !== null && { change: mailChange }),
   };
+}
+
+export function alertsConfig(options: ServeOptions): AlertsConfig {
+  const { alertMail: mail, alertWebhook: webhooks, alertQuietHours: quietHours, alertWhen } = options;
+  if (mail.length > 0 && options.smtpUrl === null && !options.dev) {
+    throw new StartError("--alert-mail needs a mail server: pass --smtp-url", { code: "mail" });
+  }
+  return { mail, webhooks, quietHours, thresholds: { ...defaultThresholds, ...alertWhen } };
 }
 
 export function executionLogConfig({ logKeep, logMaxSize }: ServeOptions): ExecutionLogConfig | null {

@@ -1,4 +1,5 @@
 /** Settings: options that administrators can change while the server runs. */
+import type { AlertsConfig } from "../ops/alerts/mod.ts";
 import type { AccountsConfig, BackupsConfig, ExecutionLogConfig, ExplicitOptions } from "./config.ts";
 import { parseSwitch } from "./option_types.ts";
 import {
@@ -8,7 +9,7 @@ import {
   type OptionSpec,
   type ServeOptions,
 } from "./options.ts";
-import { accountsConfig, backupsConfig, executionLogConfig } from "./resolve_config.ts";
+import { accountsConfig, alertsConfig, backupsConfig, executionLogConfig } from "./resolve_config.ts";
 
 /** Describes a setting, without its value. JSON. */
 export interface SettingSpec {
@@ -31,6 +32,7 @@ export interface SettingSpec {
 export interface LiveConfig {
   readonly accounts: AccountsConfig;
   readonly backups: BackupsConfig | null;
+  readonly alerts: AlertsConfig;
   /** `null` if the execution log is off. */
   readonly executionLog: ExecutionLogConfig | null;
 }
@@ -77,6 +79,7 @@ export function liveConfig(given: ExplicitOptions, settings: ReadonlyMap<string,
   return {
     accounts: accountsConfig(merged),
     backups: backupsConfig(merged),
+    alerts: alertsConfig(merged),
     executionLog: executionLogConfig(merged),
   };
 }

@@ -106,6 +106,8 @@ export const schedulerLimits = {
   /** Pending functions checked by a deploy, and characters of their arguments. */
   jobsCountedMax: 20_000,
   jobsCountedCharsMax: 32 * MiB,
+  /** Failed scheduled functions of each kind that a check for issues reads. */
+  failuresReadMax: 50,
   /** Scheduled mutations submitted to the writer at once. */
   mutationsAtOnceMax: 32,
   /** Fewer are submitted if they take longer than this together, so that client calls are not delayed. */

@@ -1,6 +1,7 @@
 /** Actions of the service that run in main, because they need resources no isolate has, such as the mail server. */
 import type { z } from "zod";
 import { ServiceError, UserError } from "../errors.ts";
+import { type AdminRole, functionRole, isAllowed, ROLE_REQUIRED, roleText } from "./admin_roles.ts";
 import type { FunctionCall, FunctionInfo } from "./host_port.ts";
 import type { Identity } from "./identity.ts";
 import { failed, type Outcome, unknownFunctionText } from "./outcome.ts";
@@ -78,8 +79,8 @@ function outcomeOf(error: unknown): Outcome {
 
 /** Access check for admin actions, like that of queries and mutations (`isolate/app/admin_access.ts`). */
 export interface ActionAccess {
-  /** Whether a client has a valid administrator session. */
-  admits(identity: Identity): Promise<boolean>;
+  /** Returns a client's role; `null` without a valid administrator session. */
+  roleOf(identity: Identity): Promise<AdminRole | null>;
   /** Called after each completed action, for the audit log. Never rejects. */
   notes(call: FunctionCall, outcome: Outcome): Promise<void>;
 }
@@ -127,10 +128,13 @@ export class MainActions {
   }
 
   async #runAdmin(action: MainAction, call: FunctionCall): Promise<Outcome> {
-    const { args, identity, origin } = call;
+    const { udfPath, args, identity, origin } = call;
     if (origin === "system") return await action.run(args, identity, call);
-    if (origin === "server" || this.#access === null || !await this.#access.admits(identity)) {
-      return unknownFunction(call);
+    const role = origin === "server" ? null : await this.#access?.roleOf(identity) ?? null;
+    if (role === null || this.#access === null) return unknownFunction(call);
+    const required = functionRole(udfPath, "action");
+    if (!isAllowed(role, required)) {
+      return outcomeOf(new UserError(ROLE_REQUIRED, roleText(required), { role: required }));
     }
     const outcome = await action.run(args, identity, call);
     if (action.unnoted !== true) await this.#access.notes(call, outcome);

@@ -3,6 +3,7 @@ import type { SchemaDefinition } from "../engine/types.ts";
 import type { RegisteredFunction, Visibility } from "../protocol/api_reference.ts";
 import type { FunctionKind } from "../protocol/function_reference.ts";
 import { TableBuilder } from "./api/schema.ts";
+import type { AdminRole } from "./admin_roles.ts";
 import type { SystemMutationCtx, SystemQueryCtx } from "./api/system_context.ts";
 
 export interface AdminCall {
@@ -18,8 +19,8 @@ export interface SystemModule {
   readonly tables: Readonly<Record<`_${string}`, TableBuilder>>;
   /** By name. Created with `query`, `mutation` and the like. */
   readonly functions: Readonly<Record<string, RegisteredFunction<FunctionKind, Visibility, never, unknown>>>;
-  /** Whether the caller has a valid administrator session. Defined by at most one module. */
-  readonly admits?: (ctx: SystemQueryCtx<never>) => Promise<boolean>;
+  /** Returns the caller's role; `null` without a valid administrator session. Defined by at most one module. */
+  readonly adminRole?: (ctx: SystemQueryCtx<never>) => Promise<AdminRole | null>;
   /** Called at the start of each mutation by an administrator, in its transaction. Defined by at most one module. */
   readonly notes?: (ctx: SystemMutationCtx<never>, call: AdminCall) => Promise<void>;
   /** Called with `Boot.settings[name]` before the app is loaded. */

@@ -165,6 +165,33 @@ export const opsLimits = {
   diskReserveBytes: 64 * MiB,
 } as const;
 
+/** Limits of issues and alerts. */
+export const alertLimits = {
+  /** Interval of checks. */
+  checkMs: 60_000,
+  /** How long the issues shown to administrators are reused. */
+  issuesKnownMs: 1_000,
+  /** Timeout of a webhook. */
+  webhookMs: 10_000,
+  /** Attempts to deliver an alert to one recipient. */
+  attemptsMax: 6,
+  /** Delay before the second attempt; doubled for each further one. */
+  retryMs: 60_000,
+  /** Deliveries waiting for another attempt; further failed ones are dropped and logged. */
+  retriesMax: 100,
+  /** Maximum length of an issue's key and text. */
+  keyCharsMax: 400,
+  textCharsMax: 500,
+  /** Maximum length of a mail's subject. */
+  subjectCharsMax: 150,
+  /** Maximum length of a message that Discord accepts. */
+  discordCharsMax: 2_000,
+  /** Issues that are reported, acknowledged or muted. */
+  rowsMax: 1_000,
+  /** Maximum duration for which an issue is muted. */
+  mutedMsMax: 366 * 86_400_000,
+} as const;
+
 /** Limits of the execution log. */
 export const logLimits = {
   /** Runs queued for the log worker; newer ones are dropped and counted. */
@@ -342,6 +369,11 @@ export const replicationLimits = {
   /** Assumed throughput for estimates of the duration of a restore. */
   bytesPerSecond: 20 * MiB,
   rowsPerSecond: 20_000,
+  /** Ends of a search for the earlier states of a document: states, characters, downloaded bytes, and time. */
+  historyStatesMax: 50,
+  historyCharsMax: 2 * MiB,
+  historyBytesMax: 128 * MiB,
+  historyMs: 10_000,
   /** Minimum interval of requests to `--heartbeat-url`, and their timeout. */
   heartbeatMs: 60_000,
   heartbeatTimeoutMs: 10_000,
@@ -353,6 +385,9 @@ export const statsLimits = {
   functionsMax: 500,
   /** Gauge samples kept, one per minute. */
   gaugesKept: 61,
+  /** Length of a point of the trend, and number of points kept: a week. */
+  trendMs: 900_000,
+  trendKept: 672,
   /** Length of the shortest span; at most this is lost in a crash. */
   slotMs: 10_000,
   /** Cache lifetime of table sizes, which require reading every page of the database. */

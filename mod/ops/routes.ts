@@ -113,6 +113,8 @@ export interface AdminRoutesOptions {
   readonly restores: RestorePort;
   /** Returns the target of scheduled backups; `null` without a schedule. */
   readonly scheduledTarget?: () => BackupTarget | null;
+  /** Returns the time of the newest backup at any location; not finite if there is none. Optional. */
+  readonly newestBackup?: () => Promise<number | null>;
   /** Storage locations that can be tested. Optional. */
   readonly places?: TestedLocations;
   /** Folder of request bodies being received. */
@@ -142,6 +144,7 @@ export function adminRoutes(options: AdminRoutesOptions): Hono<AdminEnv> {
   if (options.audit !== undefined) app.use("*", auditRequests(options.audit));
   app.route("/", impersonationRoutes({ impersonate, log }));
   const state = async () => ({
+    newest: await options.newestBackup?.() ?? null,
     restore: await stagedOrError(restores),
     replication: await replication?.status() ??
       { enabled: false, ...(options.follower && { follower: options.follower() }) },

@@ -3,7 +3,7 @@ import type { FunctionCall } from "../functions/host_port.ts";
 import type { Outcome } from "../functions/outcome.ts";
 import type { CallPort, SystemCalls } from "../functions/system_calls.ts";
 import { createApi } from "../protocol/api_reference.ts";
-import type { WaitingJobs } from "./isolate_functions/jobs.ts";
+import type { RecentFailures, WaitingJobs } from "./isolate_functions/jobs.ts";
 import type { cronFunctions, jobFunctions } from "./isolate_functions/mod.ts";
 
 export interface SchedulerPort extends CallPort {
@@ -22,4 +22,12 @@ export type { WaitingJobs };
 /** Counts waiting jobs by function, up to `schedulerLimits.jobsCountedMax` of them. */
 export function waitingJobs(calls: Pick<SystemCalls, "query">): Promise<WaitingJobs> {
   return calls.query(system.jobs.waiting, {});
+}
+
+/** Returns failures of jobs and cron jobs since a time, up to `schedulerLimits.failuresReadMax` of each kind. */
+export function recentFailures(
+  calls: Pick<SystemCalls, "query">,
+  since: number,
+): Promise<RecentFailures> {
+  return calls.query(system.jobs.failures, { since });
 }

@@ -79,6 +79,8 @@ export const tables = {
     /** For jobs scheduled by jobs: the chain, and whether it was over the limit. */
     chain: z.strictObject({ root: z.string(), generation: z.number(), putOff: z.literal(true).optional() })
       .optional(),
+    /** ID of the job by which an administrator retried this one. */
+    retriedBy: z.string().optional(),
   }).index("by_due", ["state.kind", "functionKind", "scheduledTime"]).index("by_end", ["completedTime"]),
 
   /** Cron jobs of the app and of the service. */
@@ -108,6 +110,6 @@ export const { internalQuery, internalMutation } = createFunctions(
   { tables } satisfies Schema<typeof tables>,
 );
 
-export const { adminQuery, adminMutation, systemMutation } = createSystemFunctions(
+export const { adminQuery, adminMutation, systemMutation, systemQuery } = createSystemFunctions(
   { tables } satisfies Schema<typeof tables>,
 );

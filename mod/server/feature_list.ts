@@ -12,6 +12,7 @@ import { FunctionLogPrinter } from "./dev/function_log_printer.ts";
 import type { FeatureContext, Features } from "./feature.ts";
 import { startAccounts } from "./features/accounts.ts";
 import { startAdmin } from "./features/admin.ts";
+import { startAlerts } from "./features/integrations/alerts.ts";
 import { openBackupTarget, startBackups } from "./features/backups.ts";
 import type { BackupTarget } from "../ops/backups/scheduled/mod.ts";
 import { startClustering } from "./features/cluster.ts";
@@ -55,6 +56,7 @@ const STARTS = {
   live: startLive,
   clustering: startClustering,
   health: startHealth,
+  alerts: startAlerts,
   scheduling: startScheduling,
   meters: startMetrics,
 };

@@ -510,8 +510,9 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     assert.deepEqual(await totals(), [6, 80]);
     await button("Set field on 2").click();
     await page.getByLabel("Field", { exact: true }).selectOption("title");
-    await page.getByLabel("title", { exact: true }).fill("");
+    await page.getByLabel("title", { exact: true }).fill("Lost");
     await keys("Escape");
+    await button("Discard changes").click();
     await page.getByRole("dialog").waitFor({ state: "detached" });
   });
 
@@ -523,6 +524,31 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await undo("Saved");
     await waitForText("Undone");
     await cell("Not for long").waitFor({ state: "detached" });
+  });
+
+  await t.step("DA16 undo does not replace later edits", async () => {
+    await button("New document").click();
+    await fillEditor('{ "title": "Shared", "state": "open", "total": 1 }');
+    await button("Save").click();
+    await page.getByText("Created", { exact: true }).waitFor();
+    const id = new URL(page.url()).hash.split("/").at(-1) ?? "";
+    await asAdmin("_admin/data:patch", { id, set: { total: 2 } });
+    await undo("Saved");
+    await waitForText('Someone else changed "total" while you were editing');
+    await button("Load latest version").click();
+    await fillEditor('{ "title": "Shared", "state": "open", "total": 3 }');
+    await button("Save").click();
+    await page.locator(".cell", { hasText: /^3$/ }).waitFor();
+    // Edits made since in the editor are kept.
+    await fillEditor('{ "title": "Shared", "state": "open", "total": 4 }');
+    await undo("Saved");
+    await page.locator(".cell", { hasText: /^3$/ }).waitFor({ state: "detached" });
+    await page.getByText("Someone else changed this document").waitFor({ state: "detached" });
+    assert.match(await editor().innerText(), /"total": 4/);
+    await keys("Escape");
+    await button("Discard changes").click();
+    await asAdmin("_admin/data:remove", { ids: [id] });
+    await cell("Shared").waitFor({ state: "detached" });
   });
 
   await t.step("the schema of a table is shown with its indexes", async () => {

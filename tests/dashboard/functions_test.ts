@@ -73,6 +73,66 @@ testDashboard("functions and logs", { functions }, async (dashboard, t) => {
     assert.equal(await page.getByLabel("rush").inputValue(), "");
   });
 
+  await t.step("DA16 edited arguments are kept while another function is shown", async () => {
+    const list = page.getByRole("navigation", { name: "Functions" });
+    await list.getByRole("link", { name: "whoami" }).click();
+    await waitForText("No arguments.");
+    await list.getByRole("link", { name: "add" }).click();
+    assert.equal(await page.getByLabel("title").inputValue(), "Rug");
+  });
+
+  await t.step(
+    "DA18 a function shows its types, and code that calls it with the entered arguments",
+    async () => {
+      const types = await page.getByLabel("Types", { exact: true }).innerText();
+      assert.match(
+        types,
+        /^\(args: \{\n {2}title: string;\n {2}state: "open" \| "paid";\n {2}total: number;/,
+      );
+      assert.match(types, /rush\?: boolean;\n {2}lines\?: \{\n {4}count: number;\n {2}\}\[\];\n\}\) => any$/);
+      const code = page.getByLabel("Code", { exact: true });
+      assert.match(await code.innerText(), /^curl http:.*\/api\/mutation/);
+      assert.match(await code.innerText(), /"path":"orders:add","args":\{"title":"Rug"/);
+      await button("Client").click();
+      await code.getByText('await client.mutation("orders:add", { title: "Rug", state: "paid", total: 1 })')
+        .waitFor();
+      await button("React").click();
+      await code.getByText('const run = useMutation("orders:add");').waitFor();
+    },
+  );
+
+  await t.step("DA18 a run is repeated with its arguments", async () => {
+    await page.getByLabel("title").fill("Bench");
+    await button("Run").click();
+    await waitForText("Your recent runs");
+    await page.getByLabel("title").fill("Other");
+    const past = page.getByRole("row", { name: /Bench/ });
+    await past.first().getByRole("button", { name: "Run again" }).click();
+    await past.nth(1).waitFor();
+    assert.equal(await page.getByLabel("title").inputValue(), "Bench");
+    const args = JSON.stringify({ title: "From a link", state: "open", total: 3 });
+    await go(`functions/orders%3Aadd?args=${encodeURIComponent(args)}`);
+    await page.waitForFunction(() =>
+      [...document.querySelectorAll("input")].some(({ value }) => value === "From a link")
+    );
+    await page.getByLabel("title").fill("Rug");
+  });
+
+  await t.step("functions are filtered by kind", async () => {
+    const list = page.getByRole("navigation", { name: "Functions" });
+    await page.getByLabel("Kind", { exact: true }).selectOption("internal");
+    await list.getByRole("link", { name: "tidy" }).waitFor();
+    await list.getByRole("link", { name: "whoami" }).waitFor({ state: "detached" });
+    await list.getByRole("link", { name: "tidy" }).click();
+    assert.match(
+      await page.getByLabel("Code", { exact: true }).innerText(),
+      /^npx syncline run orders:tidy '\{\}'/,
+    );
+    await page.getByLabel("Kind", { exact: true }).selectOption("");
+    await list.getByRole("link", { name: "whoami" }).waitFor();
+    await go("functions/orders%3Aadd");
+  });
+
   await t.step("the server rejects invalid arguments", async () => {
     await page.getByLabel("total").fill("");
     await button("Run").click();
@@ -122,7 +182,7 @@ testDashboard("functions and logs", { functions }, async (dashboard, t) => {
     await page.locator(`datalist option[value="ben@example.com"]`).waitFor({ state: "attached" });
     await button("Run").click();
     await result.getByText(body.userId).waitFor();
-    await page.locator(".card", { hasText: "success" }).waitFor();
+    await page.locator(".card", { hasText: "success" }).first().waitFor();
     await button("Watch live").click();
     await page.locator(".card", { hasText: /\d+ results?/ }).getByText(body.userId).waitFor();
     await button("Stop watching").click();
@@ -196,7 +256,8 @@ testDashboard("functions and logs", { functions }, async (dashboard, t) => {
     await page.getByRole("navigation", { name: "Functions" }).getByRole("link").nth(1).waitFor({
       state: "detached",
     });
-    await keys("Tab");
+    // The kinds come first.
+    await keys("Tab", "Tab");
     await page.locator("nav a:focus", { hasText: "tid" }).waitFor();
     await keys("Enter");
     await waitForText("No arguments.");

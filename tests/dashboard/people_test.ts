@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { TestAuthenticator } from "../auth/support/test_authenticator.ts";
 import { codeOf, STEP_MS } from "../auth/support/test_factors.ts";
 import { defaultOptions } from "../server/support/fake_backend.ts";
+import { until } from "../support/waiting.ts";
 import { admin, checkLooks, testDashboard } from "./support/dashboard_page.ts";
 
 const functions = {
@@ -66,6 +67,32 @@ testDashboard("users, administrators and settings", {
     await page.getByRole("link", { name: "Back up", exact: true }).click();
     await dialog.getByRole("heading", { name: "Back up now" }).waitFor();
     await button("Cancel").click();
+  });
+
+  await t.step("DA19 the first steps are listed until they are hidden, and link to their views", async () => {
+    await go("overview");
+    await waitForText("First steps: 0 of 7 done");
+    await page.getByRole("link", { name: "Create a user" }).click();
+    await dialog.getByRole("heading", { name: "New user" }).waitFor();
+    await keys("Escape");
+    await go("overview");
+    await button("Hide").click();
+    await page.getByText("First steps").waitFor({ state: "detached" });
+    await page.reload();
+    await waitForText("Issues");
+    assert.equal(await page.getByText("First steps").count(), 0);
+  });
+
+  await t.step("DA19 ? shows the shortcuts and links to the documentation", async () => {
+    await keys("?");
+    await dialog.getByText("Save the open form").waitFor();
+    const docs = await dialog.getByRole("link", { name: "Dashboard" }).getAttribute("href");
+    assert.equal((await fetch(new URL(docs ?? "", `${server.url}/_/`))).status, 200);
+    await keys("Escape");
+    await dialog.waitFor({ state: "detached" });
+    await button("Help ?").click();
+    await dialog.getByRole("heading", { name: "Help" }).waitFor();
+    await keys("Escape");
   });
 
   await t.step("a used setup link leads to the sign-in page", async () => {
@@ -142,6 +169,25 @@ testDashboard("users, administrators and settings", {
     await waitForText("Saved.");
     await button("Close").click();
     await page.getByLabel("Search users").fill("");
+  });
+
+  await t.step("DA16 edits of a user are kept until they are discarded", async () => {
+    await page.getByRole("link", { name: "cleo@example.com" }).click();
+    await dialog.getByLabel("Name").fill("Cleopatra");
+    await keys("Escape");
+    await waitForText("Discard unsaved changes?");
+    await button("Keep editing").click();
+    assert.equal(await dialog.getByLabel("Name").inputValue(), "Cleopatra");
+    const here = page.url();
+    await dialog.getByRole("link", { name: "Failed" }).click();
+    await button("Keep editing").click();
+    assert.equal(page.url(), here);
+    // A save loads the stored values, which are normalized.
+    await dialog.getByLabel("Email address").fill("CLEO@example.com");
+    await button("Save").click();
+    await until(async () => await dialog.getByLabel("Email address").inputValue() === "cleo@example.com");
+    await keys("Escape");
+    await dialog.waitFor({ state: "detached" });
   });
 
   await t.step(
@@ -250,6 +296,34 @@ testDashboard("users, administrators and settings", {
     await keys("Escape");
   });
 
+  await t.step("AL6 AL7 a webhook for alerts is stored, hidden and tested", async () => {
+    const received: string[] = [];
+    await using receiver = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, async (request) => {
+      received.push(await request.text());
+      return new Response();
+    });
+    const host = `127.0.0.1:${receiver.addr.port}`;
+    await button("Send a test alert").click();
+    await waitForText("Alerts have no recipients.");
+    await button("Dismiss").last().click();
+    await page.getByLabel("Webhooks", { exact: true }).fill(`http://${host}/hidden-path`);
+    const form = page.getByRole("form", { name: "Alerts" });
+    await form.getByRole("button", { name: "Save" }).click();
+    await form.getByPlaceholder("stored; enter a new value to replace it").waitFor();
+    assert.ok(!(await page.content()).includes("hidden-path"));
+    await button("Send a test alert").click();
+    await waitForText(`Test alert sent to ${host} (json).`);
+    assert.match(received[0] ?? "", /This is a test alert/);
+    await receiver.shutdown();
+    await button("Send a test alert").click();
+    await waitForText(`${host} (json): Cannot connect`);
+    await button("Dismiss").last().click();
+    await page.getByLabel("Quiet hours", { exact: true }).fill("at night");
+    await form.getByRole("button", { name: "Save" }).click();
+    await form.getByRole("alert").waitFor();
+    await form.getByRole("button", { name: "Discard" }).click();
+  });
+
   await t.step("an email template is previewed before it is saved", async () => {
     await page.getByLabel("Password reset", { exact: true }).fill("Subject: Lost it?\n\nHere: {{link}}");
     await button("Preview Password reset").click();
@@ -302,6 +376,13 @@ testDashboard("users, administrators and settings", {
     await page.waitForFunction(() => !document.body.textContent?.includes("unsaved change"));
   });
 
+  await t.step("DA19 the side bar shows the name and color of the environment", async () => {
+    await page.getByLabel("Environment", { exact: true }).fill("Production");
+    await page.getByLabel("Environment color", { exact: true }).fill("red");
+    await page.getByRole("form", { name: "App" }).getByRole("button", { name: "Save" }).click();
+    await page.locator(".side .environment[data-color=red]").getByText("Production").waitFor();
+  });
+
   await t.step("a setting that a flag overrides is locked and names the flag", async () => {
     const region = page.getByLabel("Region", { exact: true });
     assert.equal(await region.isDisabled(), true);
@@ -324,6 +405,7 @@ testDashboard("users, administrators and settings", {
     await button("New administrator").click();
     await page.getByLabel("Email address").fill("eve@example.com");
     await page.getByLabel("Password").fill("another password");
+    await page.getByLabel("Role", { exact: true }).selectOption("viewer");
     await button("Create administrator").click();
     await waitForText("Administrator created.");
     await page.getByRole("cell", { name: "eve@example.com", exact: true }).waitFor();
@@ -334,11 +416,33 @@ testDashboard("users, administrators and settings", {
     assert.equal(status, 200);
   });
 
+  await t.step("AD15 a viewer is refused changes until an owner changes the role", async () => {
+    const other = await (await page.context().browser()?.newContext())?.newPage();
+    assert.ok(other);
+    await other.goto(`${server.url}/_/#/users`);
+    await other.getByLabel("Email address").fill("eve@example.com");
+    await other.getByLabel("Password").fill("another password");
+    await other.getByRole("button", { name: "Sign in", exact: true }).click();
+    const create = async (email: string) => {
+      await other.getByRole("button", { name: "New user", exact: true }).click();
+      await other.getByLabel("Email address").fill(email);
+      await other.getByRole("button", { name: "Create user", exact: true }).click();
+    };
+    await create("made@example.com");
+    await other.getByText("Only editors and owners may do this").waitFor();
+    await other.getByRole("button", { name: "Cancel", exact: true }).click();
+    await page.getByLabel("Role of eve@example.com").selectOption("editor");
+    await waitForText("eve@example.com is now an editor.");
+    await create("made@example.com");
+    await other.getByText("User created.").waitFor();
+    await other.context().close();
+  });
+
   await t.step("an administrator's change history is opened, and their sessions ended", async () => {
     await choose("More about eve@example.com", "End sessions");
     await waitForText("Sessions ended.");
     await choose("More about eve@example.com", "Change history");
-    await waitForText("No entries");
+    await page.getByRole("cell", { name: "created the user made@example.com" }).waitFor();
     await go("administrators");
   });
 
@@ -371,6 +475,11 @@ testDashboard("users, administrators and settings", {
     await button("My second factor").click();
     await dialog.getByText("10 left").waitFor();
     await button("Remove second factor").click();
+    await waitForText("Remove your second factor?");
+    await button("Cancel").click();
+    await dialog.getByText("10 left").waitFor();
+    await button("Remove second factor").click();
+    await button("Remove").click();
     await dialog.waitFor({ state: "detached" });
     await page.getByRole("cell", { name: "authenticator app" }).waitFor({ state: "detached" });
   });
@@ -493,6 +602,9 @@ testDashboard("users, administrators and settings", {
   );
 
   await t.step("a removed administrator is signed out immediately", async () => {
+    await go("administrators");
+    await page.getByLabel("Role of eve@example.com").selectOption("owner");
+    await waitForText("eve@example.com is now an owner.");
     await go("overview");
     const { body } = await server.post("/api/auth/admin/signin", {
       email: "eve@example.com",

@@ -19,6 +19,8 @@ Deno.test("SE1 SE5 SE8 SE10 settings reach every feature, and one that cannot us
       configureExternalAuth: ({ authConfig }) => note("others", authConfig),
     },
     backups: { configure: (config) => note("backups", config?.everyMs) },
+    alerts: { configure: ({ mail }, { app }) => void note("alerts", [app, ...mail]) },
+    appNameOf: ({ appName }) => appName ?? "no name",
     executionLog: { retain: (retention) => void note("log", retention) },
     log: (level, message, fields) =>
       logged.push([level, message, fields?.["part"], String(fields?.["error"])]),
@@ -27,6 +29,10 @@ Deno.test("SE1 SE5 SE8 SE10 settings reach every feature, and one that cannot us
     ["disableSignups", "true"],
     ["authConfig", "{}"],
     ["backupEvery", "1h"],
+    ["appName", "Shop"],
+    ["smtpUrl", "smtp://127.0.0.1:9"],
+    ["mailFrom", "shop@example.com"],
+    ["alertMail", "ops@example.com"],
     ["logKeep", "2d"],
     ["logMaxSize", "64MiB"],
   ]);
@@ -34,6 +40,7 @@ Deno.test("SE1 SE5 SE8 SE10 settings reach every feature, and one that cannot us
   assert.deepEqual(reported, [
     ["others", { kind: "text", text: "{}" }],
     ["backups", 3_600_000],
+    ["alerts", ["Shop", "ops@example.com"]],
     ["log", { keepMs: 2 * 86_400_000, bytesMax: 64 * 1024 ** 2 }],
   ]);
   assert.deepEqual(logged, [
@@ -46,5 +53,5 @@ Deno.test("SE1 SE5 SE8 SE10 settings reach every feature, and one that cannot us
     explicit: new Map([["logKeep", { by: "flag", text: "off" }] as const]),
   };
   await applySettings(settings, given, parts);
-  assert.deepEqual(reported.map(([part]) => part), ["others", "backups"]);
+  assert.deepEqual(reported.map(([part]) => part), ["others", "backups", "alerts"]);
 });

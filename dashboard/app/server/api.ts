@@ -6,6 +6,8 @@ import type {
   apiKeyFunctions,
   userFunctions,
 } from "../../../mod/auth/isolate_functions/mod.ts";
+import type { AdminRole } from "../../../mod/functions/admin_roles.ts";
+import type * as alerts from "../../../mod/ops/alerts/isolate_functions.ts";
 import type * as audit from "../../../mod/ops/admin/isolate_functions/audit.ts";
 import type * as data from "../../../mod/ops/admin/isolate_functions/data.ts";
 import type * as functions from "../../../mod/ops/admin/isolate_functions/functions.ts";
@@ -14,6 +16,7 @@ import type * as work from "../../../mod/ops/admin/isolate_functions/work.ts";
 import type * as deployKeys from "../../../mod/ops/deploy/isolate_functions/keys.ts";
 import type * as migrations from "../../../mod/ops/deploy/isolate_functions/migrations.ts";
 import type { VariableChanges, VariableInfo } from "../../../mod/ops/deploy/variables.ts";
+import type { DocumentChanges } from "../../../mod/ops/admin/document_history.ts";
 import type { FunctionRun } from "../../../mod/ops/admin/run_function.ts";
 import type { CachedSizes } from "../../../mod/ops/admin/actions.ts";
 import type * as schedule from "../../../mod/scheduler/isolate_functions/admin.ts";
@@ -62,6 +65,11 @@ export type Condition =
   | { readonly field: string; readonly op: "contains"; readonly value: string }
   | { readonly field: string; readonly op: "missing" | "present" };
 
+/** A part of `seen` for a field: its value, or that it was absent. */
+export function seenField(name: string, value: unknown): Readonly<Record<string, unknown>> {
+  return { [name]: value === undefined ? { $missing: true } : value };
+}
+
 export type MailKind = "verify" | "reset" | "magic" | "change";
 
 /** The run identity of a function call; `null` for a signed-out caller. */
@@ -71,12 +79,14 @@ export const api = {
   administrators: {
     ...references<
       typeof administratorFunctions,
-      "list" | "me" | "sessions" | "endSession" | "endSessions" | "remove"
+      "list" | "me" | "sessions" | "endSession" | "endSessions" | "remove" | "setRole"
     >(
       "_admin/administrators",
-      ["list", "me", "sessions", "endSession", "endSessions", "remove"],
+      ["list", "me", "sessions", "endSession", "endSessions", "remove", "setRole"],
     ),
-    create: action<{ email: string; password: string }, null>("_admin/administrators:create"),
+    create: action<{ email: string; password: string; role: AdminRole }, null>(
+      "_admin/administrators:create",
+    ),
     changePassword: action<{ currentPassword: string; newPassword: string }, null>(
       "_admin/administrators:changePassword",
     ),
@@ -91,6 +101,20 @@ export const api = {
     removeTotp: action<Record<never, never>, null>("_admin/administrators:removeTotp"),
     renewRecoveryCodes: action<Record<never, never>, { recoveryCodes: readonly string[] }>(
       "_admin/administrators:renewRecoveryCodes",
+    ),
+  },
+  alerts: {
+    ...references<typeof alerts, "acknowledge" | "mute" | "notes" | "resume">("_admin/alerts", [
+      "acknowledge",
+      "mute",
+      "notes",
+      "resume",
+    ]),
+    test: action<
+      Record<never, never>,
+      readonly { readonly channel: string; readonly error: string | null }[]
+    >(
+      "_admin/alerts:test",
     ),
   },
   audit: references<typeof audit, "list">("_admin/audit", ["list"]),
@@ -123,6 +147,7 @@ export const api = {
       ],
     ),
     sizes: action<Record<never, never>, CachedSizes>("_admin/data:sizes"),
+    history: action<{ id: string }, DocumentChanges>("_admin/data:history"),
     deleteWhere: action<Where, { workId: string }>("_admin/data:deleteWhere"),
   },
   apiKeys: {
@@ -185,7 +210,7 @@ export const api = {
     ["jobs", "orphanedJobs", "crons", "cancelJob", "runJobNow", "retryJob", "runCronNow"],
   ),
   settings: {
-    ...references<typeof settings, "list">("_admin/settings", ["list"]),
+    ...references<typeof settings, "environment" | "list">("_admin/settings", ["environment", "list"]),
     set: action<{ changes: Record<string, string | null> }, { overridden: readonly string[] }>(
       "_admin/settings:set",
     ),

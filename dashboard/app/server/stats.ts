@@ -10,6 +10,7 @@ export interface Stats {
   readonly at: number;
   readonly version: string;
   readonly startedAt: number;
+  readonly publicUrl: string | null;
   readonly ts: number;
   readonly functions: readonly StatsOfFunction[];
   readonly commitMs: Readonly<Record<Window, CommitStats>>;
@@ -110,6 +111,8 @@ export interface StagedRestore {
 
 export interface BackupList {
   readonly backups: readonly Backup[];
+  /** Time of the newest backup at any location, or `null`. */
+  readonly newest: number | null;
   readonly restore: StagedRestore | null;
   readonly replication: ReplicationStatus;
 }

@@ -11,6 +11,7 @@ import { viewGroups } from "./view_names.ts";
 import { viewNamed } from "./views.ts";
 
 const Palette = lazy(async () => ({ default: (await import("./palette.tsx")).Palette }));
+const Shortcuts = lazy(async () => ({ default: (await import("./shortcuts.tsx")).Shortcuts }));
 const TaskStrip = lazy(async () => {
   // Load the view first.
   await new Promise<void>((resolve) => afterFirstView(resolve));
@@ -21,9 +22,12 @@ export function Shell() {
   const { path: [name = "overview"] } = useRoute();
   const [navOpen, setNavOpen] = useState(false);
   const [palette, setPalette] = useState(false);
+  const [help, setHelp] = useState(false);
+  const environment = useQuery(api.settings.environment);
   useEffect(() => {
     setNavOpen(false);
     setPalette(false);
+    setHelp(false);
   }, [name]);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
@@ -31,6 +35,7 @@ export function Shell() {
         event.preventDefault();
         setPalette((open) => !open);
       }
+      if (event.key === "?" && !isTyping(event.target)) setHelp(true);
       if (event.key === "Escape") setNavOpen(false);
     };
     addEventListener("keydown", onKey);
@@ -39,7 +44,7 @@ export function Shell() {
   const entry = viewNamed(name);
   return (
     <div className="shell">
-      <div className="top">
+      <header className="top">
         <Button
           tone="plain"
           aria-label="Navigation"
@@ -49,9 +54,12 @@ export function Shell() {
           <Icon name="menu" />
         </Button>
         <strong>{entry?.title ?? "Syncline"}</strong>
-      </div>
+        <Environment {...environment} />
+      </header>
       {navOpen && <div className="scrim" onClick={() => setNavOpen(false)} />}
-      <Side current={name} open={navOpen} onSearch={() => setPalette(true)} />
+      <Side current={name} open={navOpen} onSearch={() => setPalette(true)} onHelp={() => setHelp(true)}>
+        <Environment {...environment} />
+      </Side>
       <div className="stage">
         <Connection />
         <ErrorBoundary key={name}>
@@ -70,8 +78,21 @@ export function Shell() {
         </Part>
       </div>
       <Part>{palette && <Palette open onClose={() => setPalette(false)} />}</Part>
+      <Part>{help && <Shortcuts onClose={() => setHelp(false)} />}</Part>
     </div>
   );
+}
+
+/** Whether keys are text. */
+function isTyping(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement &&
+    (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+}
+
+/** The name of the environment, so that production is not mistaken for another one. */
+function Environment({ name, color }: { readonly name?: string | null; readonly color?: string | null }) {
+  if (!name) return null;
+  return <span className="environment" data-color={color ?? "gray"}>{name}</span>;
 }
 
 function afterFirstView(then: () => void): void {
@@ -81,10 +102,13 @@ function afterFirstView(then: () => void): void {
 }
 
 function Side(
-  { current, open, onSearch }: {
+  { current, open, onSearch, onHelp, children }: {
     readonly current: string;
     readonly open: boolean;
     readonly onSearch: () => void;
+    readonly onHelp: () => void;
+    /** Shown below the name of the product. */
+    readonly children: ReactNode;
   },
 ) {
   const me = useQuery(api.administrators.me);
@@ -93,6 +117,7 @@ function Side(
       <a className="brand" href={href(["overview"])}>
         <img src="./icon.svg" alt="" width="20" height="20" /> Syncline
       </a>
+      {children}
       <Button className="nav-button" onClick={onSearch}>
         <Icon name="search" /> Go to… <span className="keys">⌘K</span>
       </Button>
@@ -113,6 +138,9 @@ function Side(
         ))}
       </nav>
       <div className="end">
+        <Button tone="plain" className="nav-button" onClick={onHelp}>
+          <Icon name="help" /> Help <span className="keys">?</span>
+        </Button>
         <Button tone="plain" className="nav-button" onClick={toggleTheme}>
           <Icon name="theme" /> Theme
         </Button>

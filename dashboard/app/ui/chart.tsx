@@ -1,9 +1,9 @@
 /**
- * A small line chart of the last hour, which shows the values of the minute under the pointer. It is plain SVG in the theme's
- * colours, because sixty points do not justify a chart library.
+ * A small line chart, which shows the values of the time under the pointer, and events as vertical lines. It is plain SVG in
+ * the theme's colours, because some hundred points do not justify a chart library.
  */
 import { type PointerEvent, useId } from "react";
-import { minuteText } from "./format.tsx";
+import { dayText, minuteText } from "./format.tsx";
 
 export interface Series {
   readonly name: string;
@@ -12,15 +12,24 @@ export interface Series {
   readonly tone?: "accent" | "bad" | "warn" | "quiet";
 }
 
+/** An event. */
+export interface Mark {
+  readonly at: number;
+  readonly text: string;
+}
+
 export interface ChartProps {
   readonly title: string;
+  /** Time range in words, such as "over the last hour". */
+  readonly text: string;
   readonly series: readonly Series[];
   /** Milliseconds since the epoch, one for each value. */
   readonly times: readonly number[];
+  readonly marks: readonly Mark[];
   readonly format: (value: number) => string;
   /** Large value beside the title. Default: the newest value of the first series. */
   readonly now?: string;
-  /** Index of the highlighted minute, shared by all charts, or `null`. */
+  /** Index of the highlighted time, shared by all charts, or `null`. */
   readonly highlighted: number | null;
   readonly onHighlight: (position: number | null) => void;
 }
@@ -28,8 +37,21 @@ export interface ChartProps {
 const WIDTH = 240;
 const HEIGHT = 48;
 
-export function Chart({ title, series, times, format, now, highlighted, onHighlight }: ChartProps) {
+const DAY_MS = 86_400_000;
+
+export function Chart(
+  { title, text, series, times, marks, format, now, highlighted, onHighlight }: ChartProps,
+) {
   const id = useId();
+  const [first = 0, last = 0] = [times[0], times.at(-1)];
+  const step = times.length < 2 ? 0 : (last - first) / (times.length - 1);
+  const isLong = last - first > DAY_MS;
+  const timeOf = (at: number) => {
+    const date = new Date(at);
+    return isLong ? `${dayText(date).slice(5)} ${minuteText(date)}` : minuteText(date);
+  };
+  const shownMarks = marks.map((mark) => ({ ...mark, position: step === 0 ? -1 : (mark.at - first) / step }))
+    .filter(({ position }) => position >= 0 && position < times.length);
   const known = series.flatMap(({ values }) => values.filter((value) => value !== null));
   const most = Math.max(...known, 0) || 1;
   const x = (position: number) => times.length < 2 ? WIDTH : position / (times.length - 1) * WIDTH;
@@ -49,34 +71,48 @@ export function Chart({ title, series, times, format, now, highlighted, onHighli
         <span className="grow quiet">{title}</span>
         <strong>{now ?? (newest === null ? "–" : format(newest))}</strong>
       </figcaption>
-      <svg
-        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
-        preserveAspectRatio="none"
-        role="img"
-        aria-label={`${title} over the last hour: ${
-          known.length === 0 ? "no data yet" : `at most ${format(Math.max(...known))}`
-        }`}
-        onPointerMove={point}
-        onPointerLeave={() => onHighlight(null)}
-      >
-        <line className="chart-base" x1="0" x2={WIDTH} y1={HEIGHT - 1} y2={HEIGHT - 1} />
-        {series.map(({ name, values, tone = "accent" }, position) => (
-          <g key={name} data-tone={tone}>
-            {position === 0 && <path className="chart-area" d={area(values, { x, y })} />}
-            <path className="chart-line" d={line(values, { x, y })} />
-            <path className="chart-dot" d={dots(values, { x, y })} />
-          </g>
-        ))}
-        {highlighted !== null && (
-          <line className="chart-at" x1={x(highlighted)} x2={x(highlighted)} y1="0" y2={HEIGHT} />
-        )}
-      </svg>
+      <div className="chart-plot">
+        <span className="chart-most" aria-hidden="true">{known.length > 0 && format(most)}</span>
+        <svg
+          viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+          preserveAspectRatio="none"
+          role="img"
+          aria-label={`${title} ${text}: ${
+            known.length === 0 ? "no data yet" : `at most ${format(Math.max(...known))}`
+          }`}
+          onPointerMove={point}
+          onPointerLeave={() => onHighlight(null)}
+        >
+          <line className="chart-base" x1="0" x2={WIDTH} y1={HEIGHT - 1} y2={HEIGHT - 1} />
+          <line className="chart-base" x1="0" x2={WIDTH} y1="4" y2="4" />
+          {shownMarks.map(({ at, position }) => (
+            <line key={at} className="chart-mark" x1={x(position)} x2={x(position)} y1="0" y2={HEIGHT} />
+          ))}
+          {series.map(({ name, values, tone = "accent" }, position) => (
+            <g key={name} data-tone={tone}>
+              {position === 0 && <path className="chart-area" d={area(values, { x, y })} />}
+              <path className="chart-line" d={line(values, { x, y })} />
+              <path className="chart-dot" d={dots(values, { x, y })} />
+            </g>
+          ))}
+          {highlighted !== null && (
+            <line className="chart-at" x1={x(highlighted)} x2={x(highlighted)} y1="0" y2={HEIGHT} />
+          )}
+        </svg>
+        <p className="chart-times" aria-hidden="true">
+          <span>{timeOf(first)}</span>
+          <span>{timeOf((first + last) / 2)}</span>
+          <span>{timeOf(last)}</span>
+        </p>
+      </div>
       <p className="chart-legend">
         {at === undefined
           ? <span className="quiet">{series.length > 1 && <Names series={series} />}</span>
           : (
             <>
-              {minuteText(new Date(at))} {series.map(({ name, values, tone = "accent" }) => {
+              {timeOf(at)} {shownMarks.filter(({ position }) => Math.floor(position) === highlighted)
+                .map(({ at, text }) => <span key={at}>{text}</span>)}{" "}
+              {series.map(({ name, values, tone = "accent" }) => {
                 const value = values[highlighted ?? 0] ?? null;
                 return (
                   <span key={name} data-tone={tone}>

@@ -1,6 +1,10 @@
-/** Modal dialogs: centered, as a sheet at the side, or to confirm an action that cannot be undone. */
+/**
+ * Modal dialogs: centered, as a sheet at the side, or to confirm an action that cannot be undone. Also the question before
+ * unsaved edits are lost, which dialogs with edited forms ask by themselves.
+ */
 import { Dialog as Parts } from "radix-ui";
-import { type ReactNode, useState } from "react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
+import { answerHeldRoute, currentRoute, holdRoute, useHeldRoute } from "../shell/route.ts";
 import { Button, Icon } from "./controls.tsx";
 import { attempt } from "./toasts.tsx";
 
@@ -13,16 +17,22 @@ export interface DialogProps {
   readonly children?: ReactNode;
   readonly footer?: ReactNode;
   readonly form?: "middle" | "large" | "side";
-  /** Called when the user closes the dialog. Return `false` to keep it open. */
-  readonly mayClose?: () => boolean;
+  /** Whether there are unsaved edits other than in fields of a form, which are detected. */
+  readonly unsaved?: boolean;
   /** Selector of the element that gets the focus afterwards. Default: the one that had it before. */
   readonly focusAfter?: string;
 }
 
 export function Dialog(
-  { title, text, open, onClose, children, footer, form = "middle", mayClose = () => true, focusAfter }:
-    DialogProps,
+  { title, text, open, onClose, children, footer, form = "middle", unsaved = false, focusAfter }: DialogProps,
 ) {
+  const content = useRef<HTMLDivElement>(null);
+  const [edited, setEdited] = useState(false);
+  const [closing, setClosing] = useState(false);
+  const check = () => setEdited(hasEdits(content.current));
+  // Stored values may have changed.
+  useEffect(check);
+  const leavePrompt = useUnsaved(open && (unsaved || edited), currentRoute().path);
   const head = (
     <div className="dialog-head row">
       <div className="grow">
@@ -43,10 +53,15 @@ export function Dialog(
     </div>
   );
   return (
-    <Parts.Root open={open} onOpenChange={(now) => now || mayClose() && onClose()}>
+    <Parts.Root
+      open={open}
+      onOpenChange={(now) => now || (unsaved || edited ? setClosing(true) : onClose())}
+    >
       <Parts.Portal>
         <Parts.Overlay className="overlay" />
         <Parts.Content
+          ref={content}
+          onInput={check}
           className={form === "side" ? "sheet" : "dialog"}
           data-size={form}
           // Toasts appear above dialogs and stay usable.
@@ -74,9 +89,55 @@ export function Dialog(
           {head}
           <div className="dialog-body">{children}</div>
           {footer && <div className="dialog-foot">{footer}</div>}
+          {leavePrompt}
+          {closing && <DiscardPrompt onDiscard={onClose} onKeep={() => setClosing(false)} />}
         </Parts.Content>
       </Parts.Portal>
     </Parts.Root>
+  );
+}
+
+/** Whether a field of a form differs from its initial value. Passwords, codes and files are quickly entered again. */
+function hasEdits(content: Element | null): boolean {
+  const fields = content?.querySelectorAll<HTMLInputElement | HTMLTextAreaElement>(
+    "form :is(input, textarea)",
+  );
+  return [...fields ?? []].some((field) =>
+    field.type === "checkbox"
+      ? (field as HTMLInputElement).checked !== (field as HTMLInputElement).defaultChecked
+      : field.type !== "password" && field.type !== "file" && field.autocomplete !== "one-time-code" &&
+        field.value !== field.defaultValue
+  );
+}
+
+/**
+ * Asks before the user leaves a form with unsaved edits, or the page. Render the result, which is the question.
+ *
+ * @param path Beginning of the paths that keep the form open. Read when `dirty` changes.
+ */
+export function useUnsaved(dirty: boolean, path: readonly string[]): ReactNode {
+  const [key] = useState(() => Symbol());
+  useEffect(() => dirty ? holdRoute(key, path) : undefined, [dirty, key]);
+  if (!useHeldRoute(key)) return null;
+  return <DiscardPrompt onDiscard={() => answerHeldRoute(true)} onKeep={() => answerHeldRoute(false)} />;
+}
+
+function DiscardPrompt(
+  { onDiscard, onKeep }: { readonly onDiscard: () => void; readonly onKeep: () => void },
+) {
+  return (
+    <Dialog
+      open
+      title="Discard unsaved changes?"
+      text="They have not been stored."
+      onClose={onKeep}
+      footer={
+        <>
+          <Button autoFocus onClick={onKeep}>Keep editing</Button>
+          <Button tone="bad" onClick={onDiscard}>Discard changes</Button>
+        </>
+      }
+    />
   );
 }
 

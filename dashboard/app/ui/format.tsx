@@ -1,4 +1,6 @@
 /** Formats numbers, sizes and times for display. */
+export { duration, size, tenths } from "../../../mod/kit/units.ts";
+
 const numbers = new Intl.NumberFormat();
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" });
 
@@ -7,30 +9,6 @@ export const count = (value: number): string => numbers.format(value);
 /** Returns a count with its noun, such as "2 rows". The plural defaults to the singular plus "s". */
 export const countOf = (value: number, one: string, many = `${one}s`): string =>
   `${count(value)} ${value === 1 ? one : many}`;
-
-const SIZES = ["bytes", "KiB", "MiB", "GiB", "TiB"] as const;
-
-export function size(bytes: number): string {
-  let value = bytes;
-  let unit = 0;
-  while (value >= 1024 && unit < SIZES.length - 1) {
-    value /= 1024;
-    unit++;
-  }
-  return `${value >= 100 || unit === 0 ? Math.round(value) : value.toFixed(1)} ${SIZES[unit]}`;
-}
-
-export function duration(ms: number): string {
-  if (ms < 1) return `${ms.toFixed(2)} ms`;
-  if (ms < 1_000) return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
-  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
-  if (ms < 3_600_000) return `${Math.round(ms / 60_000)} min`;
-  if (ms < 86_400_000) return `${tenths(ms / 3_600_000)} h`;
-  return `${tenths(ms / 86_400_000)} d`;
-}
-
-/** Formats with one decimal, omitting ".0". */
-export const tenths = (value: number): string => value.toFixed(1).replace(/\.0$/, "");
 
 const STEPS = [[86_400_000, "day"], [3_600_000, "hour"], [60_000, "minute"], [1_000, "second"]] as const;
 

@@ -2,7 +2,7 @@
 import type { SettingView } from "../../../mod/ops/admin/isolate_functions/settings.ts";
 
 /** The connection test offered with a section. */
-type SectionTest = "mail" | "backupTarget" | "locations";
+type SectionTest = "mail" | "backupTarget" | "locations" | "alerts";
 
 interface SectionSpec {
   /** Part of the section's address. */
@@ -22,8 +22,8 @@ const SECTIONS: readonly SectionSpec[] = [
   {
     name: "app",
     title: "App",
-    text: "Name and addresses of the app.",
-    settings: /^(appName|authRedirectUrl)$/,
+    text: "Name and addresses of the app, and the name of this environment in the side bar.",
+    settings: /^(appName|authRedirectUrl|environment.*)$/,
   },
   {
     name: "accounts",
@@ -43,6 +43,13 @@ const SECTIONS: readonly SectionSpec[] = [
     title: "Mail templates",
     text: "Texts of the mails to users. Empty: the built-in text.",
     settings: /^mail/,
+  },
+  {
+    name: "alerts",
+    title: "Alerts",
+    text: "Recipients of messages about issues of the overview, when they begin and when they end.",
+    settings: /^alert/,
+    test: "alerts",
   },
   {
     name: "backups",
@@ -89,6 +96,8 @@ interface Wording {
 const WORDINGS: Readonly<Record<string, Wording>> = {
   appName: { label: "App name" },
   authRedirectUrl: { label: "App URLs" },
+  environmentName: { label: "Environment" },
+  environmentColor: { label: "Environment color" },
   disableSignups: {
     label: "Allow sign-ups",
     description: "Anyone can create an account. Otherwise only administrators create users.",
@@ -114,6 +123,18 @@ const WORDINGS: Readonly<Record<string, Wording>> = {
   mailMagic: { label: "Sign-in link" },
   mailChange: { label: "Address change" },
   mailTemplates: { label: "Template folder" },
+  alertMail: { label: "Email addresses" },
+  alertWebhook: {
+    label: "Webhooks",
+    description:
+      "URLs that receive JSON. Write slack:URL or discord:URL for services that accept their messages.",
+  },
+  alertQuietHours: {
+    label: "Quiet hours",
+    description:
+      "Alerts wait until these times end, such as 22:00-07:00 Europe/Berlin. UTC without a time zone.",
+  },
+  alertWhen: { label: "Thresholds", description: "When a condition becomes an issue, as name=value." },
   backupEvery: { label: "Interval" },
   backupKeep: { label: "Backups kept" },
   backupTo: { label: "Target" },

@@ -1,6 +1,7 @@
 /** Administrators: setup of the first one, the operations of the command line, and impersonation. */
 import { randomBytes } from "node:crypto";
 import { ServiceError } from "../../errors.ts";
+import type { AdminRole } from "../../functions/admin_roles.ts";
 import type { AccountParts } from "../accounts.ts";
 import { normalizedEmail } from "../email_address.ts";
 import type { AdminSummary } from "../isolate_functions/admins.ts";
@@ -58,12 +59,19 @@ export class AdminAccounts {
     return await sessions.complete(session, prepared);
   }
 
-  /** Creates an administrator. Throws `email_in_use` and validation errors. */
-  async create(account: { readonly email: string; readonly password: string }): Promise<void> {
+  /** Creates an administrator, by default an owner. Throws `email_in_use` and validation errors. */
+  async create(
+    { role, ...account }: {
+      readonly email: string;
+      readonly password: string;
+      readonly role?: AdminRole | undefined;
+    },
+  ): Promise<void> {
     const { calls, passwords } = this.#parts;
     const { email, password } = checkedAccount(account);
     const passwordHash = await passwords.hash(password);
-    if (await calls.mutate(system.createAdmin, { email, passwordHash }) === null) {
+    const created = await calls.mutate(system.createAdmin, { email, passwordHash, ...(role && { role }) });
+    if (created === null) {
       throw new ServiceError("email_in_use");
     }
   }

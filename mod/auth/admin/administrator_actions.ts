@@ -1,6 +1,7 @@
 /** Actions on administrators that run in main, because they hash passwords: `_admin/administrators:<name>`. */
 import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
+import { adminRoles } from "../../functions/admin_roles.ts";
 import type { Identity } from "../../functions/identity.ts";
 import { adminMainAction, type MainAction } from "../../functions/main_actions.ts";
 import type { AccountParts } from "../accounts.ts";
@@ -9,7 +10,11 @@ import { checkedPassword } from "../passwords.ts";
 import { system } from "../system_calls.ts";
 import type { AdminAccounts } from "./admin_accounts.ts";
 
-const createArgs = z.strictObject({ email: z.string(), password: z.string() });
+const createArgs = z.strictObject({
+  email: z.string(),
+  password: z.string(),
+  role: z.enum(adminRoles).default("owner"),
+});
 const passwordArgs = z.strictObject({ currentPassword: z.string(), newPassword: z.string() });
 
 const confirmArgs = z.strictObject({ password: z.string() });

@@ -2,9 +2,11 @@
 import { z } from "zod";
 import { UserError } from "../../errors.ts";
 import type { Id } from "../../functions/api/service.ts";
+import { type AdminRole, adminRoles } from "../../functions/admin_roles.ts";
 import { authLimits } from "../limits.ts";
 import { adminMutation, adminQuery, type AuthDoc, type AuthQueryCtx, internalMutation } from "../tables.ts";
 import { dropFactors, passwordHashOf, setPasswordHash } from "./account_rows.ts";
+import { roleOf } from "./admins.ts";
 import { needsSecondStep } from "./factors/factor_rows.ts";
 import { notSignedIn } from "./own_account.ts";
 import {
@@ -18,6 +20,7 @@ import {
 export interface AdministratorSummary {
   readonly adminId: Id<"_admins">;
   readonly email: string;
+  readonly role: AdminRole;
   readonly createdAt: number;
   readonly sessions: number;
   /** Whether sign-ins need a second factor. */
@@ -85,14 +88,31 @@ export const endSessions = adminMutation({
   },
 });
 
-/** Deletes an administrator and their sessions; the caller is allowed, the last administrator is not (`last_administrator`). */
+/** Changes an administrator's role, which takes effect at once. The last owner stays one (`last_owner`). */
+export const setRole = adminMutation({
+  args: { adminId: z.string(), role: z.enum(adminRoles) },
+  handler: async (ctx, { adminId, role }): Promise<null> => {
+    const admin = await existingAdmin(ctx, adminId);
+    if (role !== "owner") await keepOwner(ctx, admin);
+    await ctx.db.patch(admin._id, { role });
+    return null;
+  },
+});
+
+/** Throws if an administrator is the only owner. */
+async function keepOwner(ctx: AuthQueryCtx, admin: AuthDoc<"_admins">): Promise<void> {
+  const all = await ctx.db.query("_admins").take(authLimits.adminsShownMax);
+  if (!all.some((other) => other._id !== admin._id && roleOf(other) === "owner")) {
+    throw new UserError("last_owner", "The last owner cannot get another role or be removed");
+  }
+}
+
+/** Deletes an administrator and their sessions; the caller is allowed, the last owner is not (`last_owner`). */
 export const remove = adminMutation({
   args: { adminId: z.string() },
   handler: async (ctx, { adminId }): Promise<null> => {
     const admin = await existingAdmin(ctx, adminId);
-    if ((await ctx.db.query("_admins").take(2)).length < 2) {
-      throw new UserError("last_administrator", "The last administrator cannot be removed");
-    }
+    await keepOwner(ctx, admin);
     await endSessionsOf(ctx, { admin: admin._id });
     await setPasswordHash(ctx, admin._id, null);
     await dropFactors(ctx, { admin: admin._id });
@@ -131,6 +151,7 @@ async function summary(ctx: AuthQueryCtx, admin: AuthDoc<"_admins">): Promise<Ad
   return {
     adminId: admin._id,
     email: admin.email,
+    role: admin.role ?? "owner",
     createdAt: admin._creationTime,
     sessions: (await sessionsOf(ctx, { admin: admin._id })).length,
     secondFactor: await needsSecondStep(ctx, admin._id),

@@ -1,7 +1,8 @@
 /** Creates administrators, manages their sessions and checks their access, for setup and the command line. */
 import { z } from "zod";
+import { type AdminRole, adminRoles } from "../../functions/admin_roles.ts";
 import type { Id } from "../../functions/api/service.ts";
-import { type AuthQueryCtx, internalMutation, internalQuery } from "../tables.ts";
+import { type AuthDoc, type AuthQueryCtx, internalMutation, internalQuery } from "../tables.ts";
 import { adminByEmail, dropFactors, setPasswordHash, userByEmail } from "./account_rows.ts";
 import {
   endSessionsOf,
@@ -30,10 +31,10 @@ export const setUpFirstAdmin = internalMutation({
 
 /** Creates an administrator; `null` if the address is taken. */
 export const createAdmin = internalMutation({
-  args: { email: z.string(), passwordHash: z.string() },
-  handler: async (ctx, { email, passwordHash }): Promise<Id<"_admins"> | null> => {
+  args: { email: z.string(), passwordHash: z.string(), role: z.enum(adminRoles).optional() },
+  handler: async (ctx, { email, passwordHash, role = "owner" }): Promise<Id<"_admins"> | null> => {
     if (await adminByEmail(ctx, email) !== null) return null;
-    const admin = await ctx.db.insert("_admins", { email });
+    const admin = await ctx.db.insert("_admins", { email, role });
     await setPasswordHash(ctx, admin, passwordHash);
     return admin;
   },
@@ -93,11 +94,27 @@ export const removeFactors = internalMutation({
   },
 });
 
-/** Whether the caller's administrator session exists in this snapshot. Its access token never outlives the session. */
-export async function admitsAdmin(ctx: AuthQueryCtx): Promise<boolean> {
+/**
+ * Returns the caller's role; `null` unless the administrator session exists in this snapshot. Its access token never outlives
+ * the session.
+ */
+export async function callerRole(ctx: AuthQueryCtx): Promise<AdminRole | null> {
   const [admin, sessionId] = [ctx.auth.adminId(), ctx.auth.sessionId()];
-  if (admin === null || sessionId === null) return false;
+  if (admin === null || sessionId === null) return null;
   const id = ctx.db.normalizeId("_sessions", sessionId);
   const session = id === null ? null : await ctx.db.get(id);
-  return session !== null && session.admin === admin && await ctx.db.get(admin) !== null;
+  return session?.admin === admin ? roleOf(await ctx.db.get(admin)) : null;
 }
+
+/** Administrators of earlier versions have no role and are owners. */
+export function roleOf(admin: AuthDoc<"_admins"> | null): AdminRole | null {
+  return admin === null ? null : admin.role ?? "owner";
+}
+
+export const adminRole = internalQuery({
+  args: { adminId: z.string() },
+  handler: async (ctx, { adminId }): Promise<AdminRole | null> => {
+    const id = ctx.db.normalizeId("_admins", adminId);
+    return id === null ? null : roleOf(await ctx.db.get(id));
+  },
+});

@@ -2,7 +2,8 @@
 import type { SystemModule } from "../../functions/system_module.ts";
 import { deleteUser, emailTaken, findCredential, signIn, signUp } from "./accounts.ts";
 import {
-  admitsAdmin,
+  adminRole,
+  callerRole,
   createAdmin,
   listAdmins,
   needsSetup,
@@ -49,6 +50,7 @@ export const systemFunctions = {
   addOwnApiKey: keys.addOwnApiKey,
   addPasskey: passkeys.addPasskey,
   addressOf,
+  adminRole,
   admitSubject,
   beginFlow,
   beginLink,
@@ -147,6 +149,7 @@ export const administratorFunctions = {
   me: administrators.me,
   remove: administrators.remove,
   sessions: administrators.sessions,
+  setRole: administrators.setRole,
 };
 
 /** Called by administrators, at `_admin/apiKeys:<name>`. */
@@ -157,7 +160,7 @@ const ctxFunctions = { requireFactor: factors.requireFactor };
 
 /** Tables and functions of accounts for the isolates. */
 export const authModules: readonly SystemModule[] = [
-  { path: "_system/auth", tables, functions: systemFunctions, admits: admitsAdmin as never },
+  { path: "_system/auth", tables, functions: systemFunctions, adminRole: callerRole as never },
   { path: "_admin/users", tables: {}, functions: userFunctions },
   { path: "_admin/administrators", tables: {}, functions: administratorFunctions },
   { path: "_admin/apiKeys", tables: {}, functions: apiKeyFunctions },

@@ -30,6 +30,7 @@ export class Outbox implements AsyncDisposable {
   readonly #retries = new Map<Entry, () => void>();
   readonly #sending = new Set<Promise<void>>();
   #closed = false;
+  #trouble: string | null = null;
 
   constructor({ mailer, log, now = Date.now, schedule = scheduleTimer }: OutboxOptions) {
     this.#mailer = mailer;
@@ -41,6 +42,11 @@ export class Outbox implements AsyncDisposable {
   /** Number of mails not sent yet. */
   get size(): number {
     return this.#ready.length + this.#retries.size + this.#sending.size;
+  }
+
+  /** Why the last mail could not be sent; `null` if it was sent or its recipient was rejected. */
+  get trouble(): string | null {
+    return this.#trouble;
   }
 
   /** Queues a mail. Returns false and logs it if the queue is full. */
@@ -85,6 +91,7 @@ export class Outbox implements AsyncDisposable {
   async #send(entry: Entry): Promise<void> {
     try {
       await this.#mailer.send(entry.mail);
+      this.#trouble = null;
     } catch (error) {
       this.#failed(entry, error);
     }
@@ -95,6 +102,8 @@ export class Outbox implements AsyncDisposable {
     const delayMs = Math.min(authLimits.mailRetryMs * 2 ** entry.failures, authLimits.mailRetryMsMax);
     entry.failures++;
     const permanent = error instanceof MailError && error.permanent;
+    const reason = error instanceof Error ? error.message : String(error);
+    this.#trouble = permanent ? null : reason;
     const hopeless = permanent || this.#closed || this.#now() + delayMs > entry.usefulUntil;
     this.#log(
       hopeless ? "error" : "warn",
@@ -104,7 +113,7 @@ export class Outbox implements AsyncDisposable {
         subject,
         failures: entry.failures,
         ...(!hopeless && { retryInMs: delayMs }),
-        reason: error instanceof Error ? error.message : String(error),
+        reason,
       },
     );
     if (hopeless) return;

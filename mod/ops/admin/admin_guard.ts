@@ -1,6 +1,7 @@
-/** Authentication of `/api/admin`: only administrators pass (AD1). */
+/** Authentication of `/api/admin`: only administrators pass (AD1), whose role allows the request (AD15). */
 import type { Context, MiddlewareHandler } from "hono";
 import { ServiceError } from "../../errors.ts";
+import { type AdminRole, isAllowed, requestRole, roleText } from "../../functions/admin_roles.ts";
 import type { Identity } from "../../functions/identity.ts";
 
 /** The authenticated caller of a request. */
@@ -14,7 +15,7 @@ export interface AdminEnv {
     readonly deployKey?: string;
     /** Expiry of the token, milliseconds since the epoch. */
     readonly expiresAt: number;
-    /** Throws `invalid_token` if the session or key has ended. Long requests call it right before they take effect (AD14). */
+    /** Throws `invalid_token` if the session or key has ended, `role_required` if the role has changed. Long requests call it right before they take effect (AD14). */
     readonly confirmAccess: () => Promise<void>;
     /** Additional details for the audit log, set by the route. With `dryRun: true` the request is not recorded. */
     noted?: Readonly<Record<string, unknown>>;
@@ -27,8 +28,8 @@ export type VerifyToken = (token: string) => Promise<VerifiedToken | null>;
 export interface VerifiedToken {
   readonly identity: Identity;
   readonly expiresAt: number;
-  /** Whether the administrator's session is still active, regardless of the token's age. */
-  readonly isLive: () => Promise<boolean>;
+  /** Returns the administrator's present role; `null` if the session has ended, regardless of the token's age. */
+  readonly role: () => Promise<AdminRole | null>;
 }
 
 /** Keys that authorize some paths. */
@@ -48,34 +49,37 @@ export function adminGuard(
   return async (c, next) => {
     const token = BEARER.exec(c.req.header("authorization") ?? "")?.[1] ?? "";
     const key = keys?.accepts(c.req.path) ? await keys.verify(token) : null;
-    if (key === null) passAdministrator(c, token === "" ? null : await verify(token));
+    if (key === null) await passAdministrator(c, token === "" ? null : await verify(token));
     else {
       c.set("adminId", key.keyId);
       c.set("sessionId", "");
       c.set("expiresAt", Infinity);
       c.set("deployKey", key.name);
       c.set("calledBy", `deploy key ${key.name}`);
-      c.set("confirmAccess", confirming(async () => await keys?.verify(token) !== null));
+      c.set("confirmAccess", async () => {
+        if (await keys?.verify(token) === null) throw new ServiceError("invalid_token");
+      });
     }
     await next();
     c.header("Cache-Control", "no-store");
   };
 }
 
-function passAdministrator(c: Context<AdminEnv>, verified: VerifiedToken | null): void {
+async function passAdministrator(c: Context<AdminEnv>, verified: VerifiedToken | null): Promise<void> {
   const { adminId = null, sessionId = null } = verified?.identity ?? {};
   if (verified === null || adminId === null || sessionId === null) {
     throw new ServiceError("invalid_token");
   }
+  const required = requestRole(c.req.method, c.req.path.replace(/^\/api\/admin/, ""));
+  const confirmAccess = async () => {
+    const role = await verified.role();
+    if (role === null) throw new ServiceError("invalid_token");
+    if (!isAllowed(role, required)) throw new ServiceError("role_required", roleText(required));
+  };
+  await confirmAccess();
   c.set("adminId", adminId);
   c.set("sessionId", sessionId);
   c.set("expiresAt", verified.expiresAt);
   c.set("calledBy", adminId);
-  c.set("confirmAccess", confirming(verified.isLive));
-}
-
-function confirming(isLive: () => Promise<boolean>): () => Promise<void> {
-  return async () => {
-    if (!await isLive()) throw new ServiceError("invalid_token");
-  };
+  c.set("confirmAccess", confirmAccess);
 }

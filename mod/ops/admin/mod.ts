@@ -5,3 +5,4 @@ export { type SettingFacts, Settings, type SettingsOptions } from "./settings.ts
 export { settingsFeature } from "./tables.ts";
 export { decryptSecret, keyName } from "../../kit/secret_encryption.ts";
 export { AdminWork } from "./work.ts";
+export { documentHistoryAction } from "./document_history.ts";

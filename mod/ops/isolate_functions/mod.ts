@@ -13,11 +13,13 @@ import {
 import {
   change,
   configureSettings,
+  environment,
   list as listSettings,
   rows,
 } from "../admin/isolate_functions/settings.ts";
 import * as work from "../admin/isolate_functions/work.ts";
 import { settingsFeature, tables } from "../admin/tables.ts";
+import { alertFunctions, alertSystemFunctions, tables as alertTables } from "../alerts/isolate_functions.ts";
 import { deployModules } from "../deploy/isolate_functions/mod.ts";
 import { healthFunctions, tables as healthTables } from "../health/isolate_functions.ts";
 import { check, empty, write } from "./import.ts";
@@ -31,6 +33,7 @@ export const adminSystemFunctions = {
   beginDelete: work.beginDelete,
   beginImport: work.beginImport,
   changeSettings: change,
+  checkReadableId: data.checkReadableId,
   cleanAudit: clean,
   deleteStep: work.deleteStep,
   endImport: work.endImport,
@@ -78,7 +81,9 @@ export const opsModules: readonly SystemModule[] = [
   { path: "_admin/schema", tables: {}, functions: { get: schema } },
   { path: "_admin/functions", tables: {}, functions: { list: listFunctions, watch } },
   { path: "_admin/work", tables: {}, functions: workFunctions },
-  { path: "_admin/settings", tables: {}, functions: { list: listSettings } },
+  { path: "_admin/settings", tables: {}, functions: { environment, list: listSettings } },
   { path: "_admin/audit", tables: {}, functions: { list: listAudit } },
+  { path: "_system/alerts", tables: alertTables, functions: alertSystemFunctions },
+  { path: "_admin/alerts", tables: {}, functions: alertFunctions },
   ...deployModules,
 ];

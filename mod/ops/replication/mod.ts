@@ -3,6 +3,7 @@ export type { FollowerUpdate } from "./follow/update_follower.ts";
 export {
   fetchSnapshotInProcess,
   FollowerUpdateError,
+  historyInProcess,
   stageInProcess,
   updateFollowerInProcess,
 } from "./process/jobs.ts";
@@ -16,6 +17,7 @@ export {
   type LogPosition,
 } from "./follow/follower.ts";
 export { ProcessLog } from "./follow/process_log.ts";
+export type { DocumentHistory } from "./document_history.ts";
 export { type Generation, planRestore, rangesText, type RestorePlan, type RestorePoint } from "./history.ts";
 export { isGeneration } from "./names.ts";
 export { Replication, type ReplicationOptions } from "./replication.ts";

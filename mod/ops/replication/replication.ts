@@ -268,6 +268,7 @@ export class Replication implements AsyncDisposable {
         break;
       case "Progress":
       case "Staged":
+      case "History":
       case "Updated":
       case "LogRow":
       case "LogBatch":

@@ -9,3 +9,4 @@ export {
   type StatsSources,
 } from "./server_stats.ts";
 export { RunStats, type RunTotals } from "./run_stats.ts";
+export { Trend, type TrendPoint } from "./trend.ts";

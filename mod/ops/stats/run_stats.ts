@@ -285,6 +285,16 @@ export class RunStats implements RunObserver {
     return [...minutes].toSorted(([a], [b]) => a - b).map(([at, figures]) => this.#minuteStats(at, figures));
   }
 
+  /** Returns the sum of the minutes that started within a time; `null` without any. */
+  sumOf(from: number, to: number): MinuteStats | null {
+    const sum = new SpanFigures();
+    const minutes = this.#minutes.spans.filter(({ at }) => at >= from && at < to);
+    for (const { content } of minutes) sum.addAll(content);
+    if (this.#slot.at >= from && this.#slot.at < to) sum.addAll(this.#slot.content);
+    else if (minutes.length === 0) return null;
+    return minuteStats(from, sum);
+  }
+
   #minuteStats(at: number, figures: SpanFigures): MinuteStats {
     const known = this.#minuteCache.get(figures);
     if (known !== undefined) return known;

@@ -63,6 +63,8 @@ export interface ServerParts {
   readonly version: string;
   /** Milliseconds since the epoch. */
   readonly startedAt: number;
+  /** The address that users open; `null` if it is not configured. */
+  readonly publicUrl: string | null;
   ts(): number;
   /** Sockets, subscriptions and refresh batches of shared queries. */
   sync(): object;
@@ -96,6 +98,7 @@ export async function serverStats(
     at: now(),
     version: parts.version,
     startedAt: parts.startedAt,
+    publicUrl: parts.publicUrl,
     ts: parts.ts(),
     functions: runs.functions(),
     commitMs: runs.commitMs(),

@@ -30,6 +30,8 @@ export interface JobSummary {
   readonly state: JobState;
   /** Whether the live version lacks its function. */
   readonly orphaned: boolean;
+  /** Whether an administrator has retried it. */
+  readonly retried: boolean;
 }
 
 /** Lists scheduled functions: pending or running ones by due time, or all with the newest first. */
@@ -134,11 +136,12 @@ export const runJobNow = adminMutation({
   },
 });
 
-/** Schedules the function of a failed or canceled job again, with the same arguments. */
+/** Schedules the function of a failed or canceled job again, with the same arguments. Repeated calls return the same job. */
 export const retryJob = adminMutation({
   args: { jobId: z.string() },
-  handler: async (ctx, { jobId }): Promise<{ jobId: Id<"_scheduled_functions"> }> => {
-    const { name, args, functionKind, state } = await existing(ctx, jobId);
+  handler: async (ctx, { jobId }): Promise<{ jobId: string }> => {
+    const { _id, name, args, functionKind, state, retriedBy } = await existing(ctx, jobId);
+    if (retriedBy !== undefined) return { jobId: retriedBy };
     if (state.kind !== "failed" && state.kind !== "canceled") {
       throw new UserError("job_not_failed", `The scheduled function has not failed: ${state.kind}`);
     }
@@ -149,7 +152,9 @@ export const retryJob = adminMutation({
       scheduledTime: Date.now(),
       state: { kind: "pending" },
     } as const;
-    return { jobId: await ctx.db.insert("_scheduled_functions", again) };
+    const retry = await ctx.db.insert("_scheduled_functions", again);
+    await ctx.db.patch(_id, { retriedBy: retry });
+    return { jobId: retry };
   },
 });
 
@@ -201,5 +206,6 @@ function summaryOf(job: SchedulerDoc<"_scheduled_functions">, inspector: Inspect
     completedTime: job.completedTime ?? null,
     state: job.state,
     orphaned: isOrphaned(inspector, job.name),
+    retried: job.retriedBy !== undefined,
   };
 }

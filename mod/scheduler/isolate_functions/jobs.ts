@@ -12,6 +12,7 @@ import {
   type SchedulerMutationCtx,
   type SchedulerQueryCtx,
   systemMutation,
+  systemQuery,
 } from "../tables.ts";
 import { deferJob, deferredUntil, lineageOf, onNotPending } from "./schedule.ts";
 
@@ -71,6 +72,41 @@ export async function waitingJobs({ db }: SchedulerQueryCtx): Promise<WaitingJob
   }
   return counted(counts, true);
 }
+
+/** Failures that administrators should know about. */
+export interface RecentFailures {
+  /** Paths of functions whose jobs failed since a time and were not retried. */
+  readonly jobs: readonly string[];
+  /** Cron jobs whose last run failed. */
+  readonly crons: readonly { readonly name: string; readonly error: string }[];
+}
+
+/** Returns the failures of functions that exist. */
+export const failures = systemQuery({
+  args: { since: z.number() },
+  handler: async (ctx, { since }): Promise<RecentFailures> => {
+    const crons: { name: string; error: string }[] = [];
+    const cronJobs = new Set<string>();
+    for (const { name, lastJob } of await ctx.db.query("_crons").withIndex("by_name").collect()) {
+      if (lastJob === undefined) continue;
+      cronJobs.add(lastJob);
+      const { state } = await ctx.db.get(lastJob) ?? {};
+      if (state?.kind === "failed") crons.push({ name, error: state.error });
+    }
+    const jobs = new Set<string>();
+    for (const kind of functionKindSchema.options) {
+      const failed = ctx.db.query("_scheduled_functions").withIndex(
+        "by_due",
+        (q) => q.eq("state.kind", "failed").eq("functionKind", kind).gt("scheduledTime", since),
+      ).order("desc");
+      for (const { _id, name, retriedBy } of await failed.take(schedulerLimits.failuresReadMax)) {
+        const exists = name.startsWith("_") || ctx.inspector.has(name);
+        if (exists && retriedBy === undefined && !cronJobs.has(_id)) jobs.add(name);
+      }
+    }
+    return { jobs: [...jobs], crons };
+  },
+});
 
 function counted(counts: ReadonlyMap<string, number>, complete: boolean): WaitingJobs {
   const functions = [...counts].map(([path, jobs]) => ({ function: path, jobs }))

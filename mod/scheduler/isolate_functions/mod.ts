@@ -2,7 +2,18 @@
 import type { SystemModule } from "../../functions/system_module.ts";
 import { declare, start } from "./crons.ts";
 import { cancelJob, crons, jobs, orphanedJobs, retryJob, runCronNow, runJobNow } from "./admin.ts";
-import { begin, clean, fail, finish, interrupt, pending, requeue, runMutation, waiting } from "./jobs.ts";
+import {
+  begin,
+  clean,
+  fail,
+  failures,
+  finish,
+  interrupt,
+  pending,
+  requeue,
+  runMutation,
+  waiting,
+} from "./jobs.ts";
 import { cancel, schedule } from "./schedule.ts";
 import { tables } from "../tables.ts";
 
@@ -11,6 +22,7 @@ export const jobFunctions = {
   begin,
   clean,
   fail,
+  failures,
   finish,
   interrupt,
   pending,

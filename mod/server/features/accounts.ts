@@ -27,10 +27,12 @@ import { StartError } from "../../config/start_error.ts";
 import { localOrigin } from "../http/request_gate.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 
-export interface AccountsFeature
-  extends
-    Feature,
-    Pick<AccountService, "authenticator" | "sessions" | "setupLink" | "sendTestMail" | "previewMail"> {
+export interface AccountsFeature extends
+  Feature,
+  Pick<
+    AccountService,
+    "authenticator" | "sessions" | "setupLink" | "sendTestMail" | "previewMail" | "sendMail" | "mailTrouble"
+  > {
   /** Validates a configuration. Rejects with the reason. */
   tryOut(config: AccountsConfig): Promise<void>;
   configure(config: AccountsConfig): Promise<void>;
@@ -66,6 +68,10 @@ export async function startAccounts(
     setupLink: () => service.setupLink(),
     sendTestMail: (to, mail) => service.sendTestMail(to, mail).catch(asUserError),
     previewMail: (mail) => service.previewMail(mail).catch(asUserError),
+    sendMail: (mail) => service.sendMail(mail),
+    get mailTrouble() {
+      return service.mailTrouble;
+    },
     async tryOut(changed) {
       await loadTemplates(changed.templatesDir, changed.mailTexts);
       await externalAuth.tryOut(changed.authConfig);
@@ -188,7 +194,7 @@ function mailerOf(
   return smtp !== null ? smtpMailer(smtp) : dev ? printingMailer(print) : null;
 }
 
-function appNameOf(
+export function appNameOf(
   { appName }: Pick<AccountsConfig, "appName">,
   { config, url }: Pick<FeatureContext, "config" | "url">,
 ): string {

@@ -5,9 +5,9 @@ import { ServiceError } from "../../errors.ts";
 import type { Log } from "../../kit/log.ts";
 import { archiveNames } from "../../ops/backups/archive/entry_names.ts";
 import { BackupCounts, BackupFolder, Backups } from "../../ops/backups/mod.ts";
-import type { BackupTarget } from "../../ops/backups/scheduled/mod.ts";
 import { exportRoutes } from "../../ops/tables/export/routes.ts";
 import { importRoutes } from "../../ops/tables/import/routes.ts";
+import type { BackupTarget } from "../../ops/backups/scheduled/mod.ts";
 import { cancelRestore, stagedRestore } from "../../ops/backups/restore/mod.ts";
 import type { AdminWork, AuditLog } from "../../ops/admin/mod.ts";
 import { adminRoutes, emptyFolder, type VerifyToken } from "../../ops/mod.ts";
@@ -25,6 +25,10 @@ export interface AdminFeature extends Feature {
   readonly backupCounts: BackupCounts;
   /** Reads the existing backups once and returns the counts. */
   knownBackups(): Promise<BackupCounts>;
+  /** Lists the backups in the data folder. */
+  readonly listBackups: BackupFolder["list"];
+  /** Returns the time of the newest backup at any location: `-Infinity` if there is none, `null` while unknown. */
+  newestBackup(): Promise<number | null>;
 }
 
 export async function startAdmin(
@@ -37,7 +41,10 @@ export async function startAdmin(
     readonly replication: ReplicationFeature;
     readonly following: FollowingFeature;
     readonly deploy: DeployFeature;
-    readonly backups: { readonly target: BackupTarget | null };
+    readonly backups: {
+      readonly target: BackupTarget | null;
+      readonly status: { readonly isListed: boolean } | null;
+    };
   },
 ): Promise<AdminFeature> {
   const { accounts: { authenticator, sessions }, steering: { audit, work }, maintenance } = parts;
@@ -47,6 +54,18 @@ export async function startAdmin(
   await emptyFolder(incomingDir);
   const counts = new BackupCounts();
   let looked: Promise<void> | null = null;
+  const knownBackups = async () => {
+    await (looked ??= countExisting({ folder, counts, log }));
+    return counts;
+  };
+  const newestBackup = async () => {
+    const [newest] = (await folder.list()).filter((backup) => !("error" in backup));
+    const at = Math.max(
+      (await knownBackups()).last?.at ?? -Infinity,
+      Date.parse(newest?.createdAt ?? "") || -Infinity,
+    );
+    return at === -Infinity && parts.backups.status?.isListed === false ? null : at;
+  };
   const routes = adminRoutes({
     verify: verifyWith(authenticator),
     impersonate: (call) => sessions.impersonate(call),
@@ -68,6 +87,7 @@ export async function startAdmin(
     audit: { log: audit, clientOf },
     deploy: parts.deploy.routesOptions,
     scheduledTarget: () => parts.backups.target,
+    newestBackup,
     tables: [
       exportRoutes({ databasePath: join(dataDir, archiveNames.database), log }),
       importRoutes({ port, works: work, tempDir: incomingDir, log }),
@@ -80,10 +100,9 @@ export async function startAdmin(
   return {
     routes: [{ at: "/api/admin", app: new Hono().route("/", routes) }],
     backupCounts: counts,
-    async knownBackups() {
-      await (looked ??= countExisting({ folder, counts, log }));
-      return counts;
-    },
+    listBackups: () => folder.list(),
+    knownBackups,
+    newestBackup,
   };
 }
 
@@ -102,7 +121,7 @@ export function verifyWith(authenticator: AccountsFeature["authenticator"]): Ver
     // API keys, which alone never expire, are no administrator's.
     if (!verification.ok || verification.expiresAt === null) return null;
     const { identity, expiresAt } = verification;
-    return { identity, expiresAt, isLive: () => authenticator.isLiveAdmin(verification.identity) };
+    return { identity, expiresAt, role: () => authenticator.adminRole(identity) };
   };
 }
 

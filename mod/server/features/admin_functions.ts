@@ -15,21 +15,28 @@ import {
   AdminWork,
   AUDIT_CLEAN_PATH,
   AuditLog,
+  documentHistoryAction,
   keyName,
   Settings,
   settingsFeature,
   TableSizes,
 } from "../../ops/admin/mod.ts";
+import type { ExecutionLog } from "../../ops/log/mod.ts";
 import { serviceCron } from "../../scheduler/mod.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
-import type { AccountsFeature } from "./accounts.ts";
+import { type AccountsFeature, appNameOf } from "./accounts.ts";
+import type { AlertsFeature } from "./integrations/alerts.ts";
+import type { ReplicationFeature } from "./replication.ts";
 
 /** Parts that settings change. */
 export interface SettableParts {
   readonly accounts: Pick<AccountsFeature, "configure" | "configureExternalAuth">;
   readonly backups: { configure(config: BackupsConfig | null): Promise<void> };
+  readonly alerts: Pick<AlertsFeature, "configure">;
   /** `null` without an execution log. */
   readonly executionLog: { retain(retention: NonNullable<LiveConfig["executionLog"]>): void } | null;
+  /** Returns the name of the app. */
+  readonly appNameOf: (accounts: Pick<LiveConfig["accounts"], "appName">) => string;
   readonly log: Log;
 }
 
@@ -37,13 +44,14 @@ export interface SettableParts {
 export async function applySettings(
   settings: ReadonlyMap<string, string>,
   given: ExplicitOptions,
-  { accounts, backups, executionLog, log }: SettableParts,
+  { accounts, alerts, appNameOf, backups, executionLog, log }: SettableParts,
 ): Promise<void> {
   const live = liveConfig(given, settings);
   const parts = [
     ["accounts", () => accounts.configure(live.accounts)],
     ["sign-in with others", () => accounts.configureExternalAuth(live.accounts)],
     ["backups", () => backups.configure(live.backups)],
+    ["alerts", () => alerts.configure(live.alerts, { app: appNameOf(live.accounts) })],
     ["execution log", () => {
       if (live.executionLog !== null) executionLog?.retain(live.executionLog);
     }],
@@ -64,17 +72,20 @@ export interface AdminFunctionsFeature extends Feature {
   /** Reads the settings before the first request. */
   load(): Promise<void>;
   /** Decides who may run actions for administrators, and audits them. */
-  actionAccess(authenticator: Pick<AccountsFeature["authenticator"], "isLiveAdmin">): ActionAccess;
+  actionAccess(authenticator: Pick<AccountsFeature["authenticator"], "adminRole">): ActionAccess;
 }
 
 /** When the server stops, long-running work ends after its current step. */
 export function startAdminFunctions(
-  { config, keys, host, port, log }: FeatureContext,
-  parts: Omit<SettableParts, "log"> & {
+  context: FeatureContext,
+  parts: Omit<SettableParts, "log" | "appNameOf"> & {
     readonly accounts: AccountsFeature;
     readonly backups: { tryOut(config: BackupsConfig | null): Promise<void> };
+    readonly executionLog: ExecutionLog | null;
+    readonly replication: Pick<ReplicationFeature, "replication">;
   },
 ): AdminFunctionsFeature {
+  const { config, keys, host, port, log } = context;
   const { explicitOptions } = config;
   const calls = new SystemCalls(port);
   const audit = new AuditLog({ calls, log });
@@ -93,7 +104,13 @@ export function startAdminFunctions(
     log,
   });
   if (explicitOptions !== null) {
-    settings?.onChange((settings) => applySettings(settings, explicitOptions, { ...parts, log }));
+    settings?.onChange((settings) =>
+      applySettings(settings, explicitOptions, {
+        ...parts,
+        appNameOf: (accounts) => appNameOf(accounts, context),
+        log,
+      })
+    );
   }
   const { sendTestMail, previewMail } = parts.accounts;
   return {
@@ -102,12 +119,20 @@ export function startAdminFunctions(
     work,
     load: async () => await settings?.load(),
     actionAccess: (authenticator) => ({
-      admits: (identity) => authenticator.isLiveAdmin(identity),
+      roleOf: (identity) => authenticator.adminRole(identity),
       notes: (call, outcome) => audit.recordAction(call, outcome),
     }),
     actions: new Map([
       ...adminActions({ host, calls, work, sizes, settings, sendTestMail, previewMail }),
       ...audit.actions,
+      [
+        "_admin/data:history",
+        documentHistoryAction({
+          calls,
+          read: () => parts.replication.replication?.history ?? null,
+          log: parts.executionLog,
+        }),
+      ],
     ]),
     crons: [
       serviceCron(

@@ -52,6 +52,8 @@ export async function openBackupTarget(
 export interface BackupsFeature extends Feature {
   /** Current target; `null` if backups are disabled. */
   readonly target: BackupTarget | null;
+  /** Why the last scheduled backup failed, and whether earlier ones are counted; `null` if backups are disabled. */
+  readonly status: Pick<ScheduledBackups, "failure" | "isListed"> | null;
   /** Validates a configuration. Rejects with a `StartError`. */
   tryOut(config: BackupsConfig | null): Promise<void>;
   /** Applies a configuration; `null` disables backups. Throws a `StartError` if the target cannot be used. */
@@ -114,6 +116,9 @@ export async function startBackups(
   return {
     get target() {
       return schedule?.target ?? null;
+    },
+    get status() {
+      return schedule?.backups ?? null;
     },
     get crons() {
       return schedule === null ? [] : [cronOf(schedule.config)];

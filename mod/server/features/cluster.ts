@@ -56,6 +56,8 @@ export async function clusterRole(cluster: PostgresCluster): Promise<"leading" |
 export interface ClusterFeature extends Feature {
   /** `null` outside a cluster. */
   readonly figures: (() => ClusterFigures) | null;
+  /** Returns all members. Rejects while the database is unreachable. */
+  readonly members: PostgresCluster["members"];
 }
 
 export interface ClusterParts {
@@ -79,7 +81,7 @@ export function startClustering(
     async (c) => c.json(cluster === null ? { enabled: false } : await clusterStatus(cluster)),
   );
   const routes = [{ at: "/api/admin", app: new Hono().route("/", app) }];
-  if (cluster === null) return { routes, figures: null };
+  if (cluster === null) return { routes, figures: null, members: () => Promise.resolve([]) };
   const served: ServedState = {
     position: () => host.rows?.reached ?? cluster.leaderPosition(host.ts),
     sockets: () => sync.load().sockets,
@@ -91,6 +93,7 @@ export function startClustering(
   return {
     routes,
     figures: () => cluster.figures,
+    members: () => cluster.members(),
     start: () => cluster.serve(served),
     stop: () => cluster.unserve(served),
   };

@@ -1,5 +1,4 @@
 /** Readiness of this server. */
-import { statfs } from "node:fs/promises";
 import { clusterLimits } from "../../cluster/postgres/limits.ts";
 import { SystemCalls } from "../../functions/system_calls.ts";
 import { healthRoutes, Readiness } from "../../ops/health/mod.ts";
@@ -7,6 +6,7 @@ import type { Feature, FeatureContext } from "../feature.ts";
 import type { ClusterFeature } from "./cluster.ts";
 import type { FollowingFeature } from "./following.ts";
 import type { ReplicationFeature } from "./replication.ts";
+import { diskOf } from "./stats.ts";
 
 export function startHealth(
   { port, listening = () => true, config: { dataDir } }: FeatureContext,
@@ -18,14 +18,7 @@ export function startHealth(
 ): Feature {
   const readiness = new Readiness({
     calls: new SystemCalls(port),
-    async freeBytes() {
-      try {
-        const { bavail, bsize } = await statfs(dataDir);
-        return bavail * bsize;
-      } catch {
-        return null;
-      }
-    },
+    freeBytes: async () => (await diskOf(dataDir)).free,
     listening,
     replicationLagMs: () => replication?.figures().lagMs ?? null,
     follower: figures === null ? null : () => {

@@ -1,6 +1,6 @@
 /** Replication of this server. */
 import { LocationError } from "../../kit/locations/object_store.ts";
-import type { Replication, ReplicationPort } from "../../ops/replication/mod.ts";
+import type { DocumentHistory, Replication, ReplicationPort } from "../../ops/replication/mod.ts";
 import type { LocationProbe } from "../../kit/locations/location_probe.ts";
 import { StartError } from "../../config/start_error.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
@@ -10,7 +10,12 @@ export interface ReplicationFeature extends Feature {
   /** Probes the target; `null` on a server that does not replicate. */
   readonly probe: () => LocationProbe | null;
   /** `null` on a server that does not replicate. */
-  readonly replication: (ReplicationPort & Pick<Replication, "figures">) | null;
+  readonly replication:
+    | ReplicationPort & Pick<Replication, "figures"> & {
+      /** Reads the earlier states of a document. */
+      readonly history: (id: string) => Promise<DocumentHistory>;
+    }
+    | null;
 }
 
 /** Does nothing without a target. Throws a `StartError` if the target contains something else or refuses access. */
@@ -19,7 +24,7 @@ export async function startReplication(
   { maintenance: { makeBackup } }: { readonly maintenance: MaintenanceFeature },
 ): Promise<ReplicationFeature> {
   if (config === null) return { replication: null, probe: () => null };
-  const { stageInProcess, targetProbe } = await import("../../ops/replication/mod.ts");
+  const { historyInProcess, stageInProcess, targetProbe } = await import("../../ops/replication/mod.ts");
   const { to: target, everyMs, snapshotEveryMs, keepMs, heartbeatUrl } = config;
   const stopping = new AbortController();
   const options = {
@@ -43,6 +48,7 @@ export async function startReplication(
       status: () => replication.status(),
       figures: () => replication.figures(),
       takeSnapshot: () => replication.takeSnapshot(),
+      history: (id) => historyInProcess({ dataDir, target, id, signal: stopping.signal }),
       stage: (point) =>
         stageInProcess({
           dataDir,

@@ -2,6 +2,7 @@
 import { Hono } from "hono";
 import { statfs } from "node:fs/promises";
 import { join } from "node:path";
+import { ServiceError } from "../../errors.ts";
 import { VERSION } from "../../config/version.ts";
 import { residentBytes } from "../../functions/host/mod.ts";
 import { statIfThere } from "../../kit/durable_files.ts";
@@ -10,12 +11,21 @@ import { archiveNames } from "../../ops/backups/archive/entry_names.ts";
 import { statsLimits } from "../../ops/limits.ts";
 import type { ExecutionLog } from "../../ops/log/mod.ts";
 import { type AdminEnv, adminGuard } from "../../ops/mod.ts";
-import { GaugeHistory, type Gauges, RunStats, type ServerParts, serverStats } from "../../ops/stats/mod.ts";
+import {
+  GaugeHistory,
+  type Gauges,
+  RunStats,
+  type ServerParts,
+  serverStats,
+  Trend,
+} from "../../ops/stats/mod.ts";
 import type { SyncFeature } from "./sync.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AccountsFeature } from "./accounts.ts";
 import { verifyWith } from "./admin.ts";
 import type { LogFeature } from "./log.ts";
+
+const DAY_HOURS = 24;
 
 export interface StatsParts {
   readonly runStats: RunStats;
@@ -41,6 +51,7 @@ export function startStats(context: FeatureContext, given: StatsParts): StatsFea
   const machine = new CachedMachineStats(context);
   const tables = new CachedTableSizes(sizes);
   const gauges = new GaugeHistory({ look: gaugeSampler(given, machine), now: Date.now });
+  const trend = new Trend({ runs: runStats, gauges, now: Date.now });
   const options = {
     runs: runStats,
     gauges,
@@ -50,7 +61,15 @@ export function startStats(context: FeatureContext, given: StatsParts): StatsFea
   };
   const app = new Hono<AdminEnv>().use("*", adminGuard(verifyWith(authenticator)));
   app.get("/stats", async (c) => c.json(await serverStats(options)));
-  const save = () => executionLog?.saveFigures(runStats.advance()) ?? runStats.advance();
+  app.get("/stats/trend", (c) => {
+    const hours = Number(c.req.query("hours") ?? DAY_HOURS);
+    if (!(hours >= 1)) throw new ServiceError("bad_request", "hours must be a number from 1");
+    return c.json({ at: Date.now(), everyMs: statsLimits.trendMs, points: trend.points(hours * 3_600_000) });
+  });
+  const save = () => {
+    const figures = [...runStats.advance(), ...trend.advance()];
+    if (figures.length > 0) executionLog?.saveFigures(figures);
+  };
   let timer: ReturnType<typeof setInterval> | undefined;
   return {
     read: () => serverStats(options),
@@ -62,7 +81,10 @@ export function startStats(context: FeatureContext, given: StatsParts): StatsFea
       }, statsLimits.slotMs / 4);
       Deno.unrefTimer(timer);
       // Loaded in the background; saved figures are inserted before the new ones.
-      executionLog?.loadFigures().then((saved) => runStats.restore(saved), () => {});
+      executionLog?.loadFigures().then((saved) => {
+        runStats.restore(saved);
+        trend.restore(saved);
+      }, () => {});
     },
     stop() {
       // It was never started, so the saved figures belong to another process.
@@ -74,12 +96,13 @@ export function startStats(context: FeatureContext, given: StatsParts): StatsFea
 }
 
 function serverParts(
-  { host }: FeatureContext,
+  { host, config: { publicUrl } }: FeatureContext,
   { sync: { load }, executionLog, logs }: StatsParts,
 ): ServerParts {
   return {
     version: VERSION,
     startedAt: Date.now(),
+    publicUrl,
     ts: () => host.ts,
     sync() {
       const { queriesWaiting: _, callsWaiting: __, ...shown } = load();
@@ -169,7 +192,7 @@ class CachedMachineStats {
     const [database, log, free] = await Promise.all([
       filesBytes(join(dataDir, archiveNames.database)),
       filesBytes(join(dataDir, archiveNames.log)),
-      freeBytes(dataDir),
+      diskOf(dataDir),
     ]);
     const isolates = this.#isolates === null ? null : Object.fromEntries(this.#isolates);
     return {
@@ -187,8 +210,8 @@ async function filesBytes(path: string): Promise<number> {
   return sizes.reduce((sum, size) => sum + size, 0);
 }
 
-/** `null` where permission is missing. */
-async function freeBytes(
+/** Returns the size and the free bytes of a folder's disk; `null` where permission is missing. */
+export async function diskOf(
   folder: string,
 ): Promise<{ readonly free: number | null; readonly total: number | null }> {
   try {

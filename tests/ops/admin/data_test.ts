@@ -212,6 +212,15 @@ Deno.test("data and code for administrators", async (t) => {
         "body",
         "first",
       ]);
+      await ok("mutation", "_admin/data:patch", {
+        id,
+        set: { likes: 1 },
+        seen: { likes: { $missing: true } },
+      });
+      const absent = { id, set: { likes: 2 }, seen: { likes: { $missing: true } } };
+      assert.equal((await call("mutation", "_admin/data:patch", absent)).code, "document_changed");
+      const older = { ids: [id], seen: { [id]: { ...seen, body: "first", channel: "d" } } };
+      assert.equal((await call("mutation", "_admin/data:remove", older)).data.field, "likes");
       const { documents: gone } = await ok("mutation", "_admin/data:remove", { ids: [id] });
       assert.equal(await ok("query", "_admin/data:get", { id }), null);
       await ok("mutation", "_admin/data:insert", { table: "messages", documents: gone });
@@ -219,6 +228,10 @@ Deno.test("data and code for administrators", async (t) => {
       const half = await call("mutation", "_admin/data:remove", { ids: [id, "x"] });
       assert.equal(half.code, "document_not_found");
       assert.notEqual(await ok("query", "_admin/data:get", { id }), null);
+      // Earlier states are kept by replication only, and those of secrets are never shown.
+      assert.equal(await ok("action", "_admin/data:history", { id }), null);
+      const secret = await call("action", "_admin/data:history", { id: world.adminId });
+      assert.equal(secret.code, "unknown_table");
     },
   );
 
@@ -448,6 +461,8 @@ async function schedule({ ok, call }: World): Promise<void> {
     ] as const
   ) assert.equal((await call("mutation", `_admin/schedule:${path}`, { jobId })).code, code);
   const { jobId: again } = await ok("mutation", "_admin/schedule:retryJob", { jobId: first });
+  // A second click does not run it twice.
+  assert.equal((await ok("mutation", "_admin/schedule:retryJob", { jobId: first })).jobId, again);
   await until(async () => {
     const [retried] = (await jobs()).filter(({ jobId }: { jobId: string }) => jobId === again);
     return retried.state.kind === "success";

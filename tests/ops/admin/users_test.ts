@@ -154,7 +154,7 @@ Deno.test("administrators and accounts", async (t) => {
         "invalid_token",
       );
       const last = await call("mutation", "_admin/administrators:remove", { adminId: world.adminId });
-      assert.deepEqual([last.status, last.code], [400, "last_administrator"]);
+      assert.deepEqual([last.status, last.code], [400, "last_owner"]);
       const gone = await call("mutation", "_admin/administrators:remove", { adminId: other.adminId });
       assert.equal(gone.code, "administrator_not_found");
       const taken = await call("action", "_admin/administrators:create", {

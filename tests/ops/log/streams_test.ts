@@ -204,7 +204,7 @@ Deno.test("[LS3] a stream ends with `expired` when its token expires", async () 
     .use(
       "*",
       adminGuard(() =>
-        Promise.resolve({ identity, expiresAt: Date.now() + 50, isLive: () => Promise.resolve(true) })
+        Promise.resolve({ identity, expiresAt: Date.now() + 50, role: () => Promise.resolve("owner") })
       ),
     )
     .route(

@@ -11,7 +11,7 @@ const identity = { principal: null, userId: null, adminId: null, sessionId: null
 function setUp() {
   const clock = { now: START };
   const stats = new RunStats({ now: () => clock.now });
-  const saved = new Map<string, { span: "minute" | "hour"; at: number; text: string }>();
+  const saved = new Map<string, { span: "minute" | "quarter" | "hour"; at: number; text: string }>();
   const pass = (ms: number) => {
     for (const end = clock.now + ms; clock.now < end;) {
       clock.now = Math.min(end, clock.now + statsLimits.slotMs);

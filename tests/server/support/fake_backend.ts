@@ -4,6 +4,7 @@ import { Hono } from "hono";
 import type { Backend } from "../../../mod/server/backend.ts";
 import type { ReloadResult } from "../../../mod/server/dev/dev_mode.ts";
 import type { ServeConfig } from "../../../mod/config/config.ts";
+import { defaultThresholds } from "../../../mod/ops/alerts/mod.ts";
 import { optionsOf, type ServeOptions } from "../../../mod/config/options.ts";
 
 /** Requests to a {@linkcode FakeBackend}, in order. */
@@ -124,6 +125,7 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
       thumbnailSizes: null,
     },
     backups: null,
+    alerts: { mail: [], webhooks: [], quietHours: null, thresholds: defaultThresholds },
     restartExitCode: null,
     workers: 1,
     metrics: null,

@@ -1,9 +1,10 @@
 /** Administrators of this server, and the password of the signed-in one. */
 import { type FormEvent, useState } from "react";
 import { useAction, useMutation, useQuery } from "syncline/react";
+import type { AdminRole } from "../../../../mod/functions/admin_roles.ts";
 import { api } from "../../server/api.ts";
 import { go, useCreateDialog } from "../../shell/route.ts";
-import { Badge, Button, Icon, TextField } from "../../ui/controls.tsx";
+import { Badge, Button, ChoiceField, Icon, SelectField, TextField } from "../../ui/controls.tsx";
 import { Dialog, useConfirm } from "../../ui/dialog.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { attempt } from "../../ui/toasts.tsx";
@@ -12,11 +13,15 @@ import { Time } from "../../ui/format.tsx";
 import { useIdentityProof } from "../../ui/identity_proof.tsx";
 import { SecondFactor } from "./second_factor.tsx";
 
+const ROLES = [["viewer", "viewer"], ["editor", "editor"], ["owner", "owner"]] as const;
+
 export function Administrators() {
   const list = useQuery(api.administrators.list);
   const remove = useMutation(api.administrators.remove);
   const endSessions = useMutation(api.administrators.endSessions);
   const removeFactors = useAction(api.administrators.removeFactors);
+  const setRole = useMutation(api.administrators.setRole);
+  const isOwner = list?.some(({ you, role }) => you && role === "owner") ?? false;
   const { ask, dialog } = useConfirm();
   const { confirmed, proofDialog } = useIdentityProof();
   const [creating, setCreating] = useCreateDialog("administrators");
@@ -25,26 +30,44 @@ export function Administrators() {
   return (
     <View
       title="Administrators"
-      text="Administrators can read and change everything."
+      text="Viewers read, editors also change data and code, owners also manage access, secrets and restores."
       actions={
         <>
           <Button onClick={() => setChanging(true)}>Change my password</Button>
           <Button onClick={() => setSecuring(true)}>My second factor</Button>
-          <Button tone="accent" onClick={() => setCreating(true)}>
-            <Icon name="plus" /> New administrator
-          </Button>
+          {isOwner && (
+            <Button tone="accent" onClick={() => setCreating(true)}>
+              <Icon name="plus" /> New administrator
+            </Button>
+          )}
         </>
       }
     >
       <TableCard
         empty={{ title: "No administrators" }}
-        head={["Email", "Second factor", { number: "Sessions" }, "Created"]}
+        head={["Email", "Role", "Second factor", { number: "Sessions" }, "Created"]}
         actions
         rows={list}
-        row={({ adminId, email, createdAt, secondFactor, sessions, you }) => (
+        row={({ adminId, email, role, createdAt, secondFactor, sessions, you }) => (
           <tr key={adminId}>
             <td>
               {email} {you && <Badge tone="accent">you</Badge>}
+            </td>
+            <td>
+              {isOwner
+                ? (
+                  <ChoiceField
+                    label={`Role of ${email}`}
+                    value={role}
+                    options={ROLES}
+                    onChange={(role) =>
+                      void attempt(
+                        () => setRole({ adminId, role: role as AdminRole }),
+                        `${email} is now ${role === "viewer" ? "a" : "an"} ${role}.`,
+                      )}
+                  />
+                )
+                : role}
             </td>
             <td>{secondFactor ? "authenticator app" : "none"}</td>
             <td className="number">{sessions}</td>
@@ -57,12 +80,13 @@ export function Administrators() {
                 items={[
                   {
                     text: you ? "End my other sessions" : "End sessions",
+                    disabled: !isOwner,
                     run: () => void attempt(() => endSessions({ adminId }), "Sessions ended."),
                   },
                   { text: "Change history", run: () => go(["audit"], { admin: adminId }) },
                   {
                     text: "Remove second factor",
-                    disabled: you || !secondFactor,
+                    disabled: !isOwner || you || !secondFactor,
                     run: () =>
                       ask({
                         title: `Remove the second factor of ${email}?`,
@@ -75,6 +99,7 @@ export function Administrators() {
                   {
                     text: "Remove",
                     tone: "bad",
+                    disabled: !isOwner,
                     run: () =>
                       ask({
                         title: `Remove ${email}?`,
@@ -104,7 +129,11 @@ function Create({ onClose }: { readonly onClose: () => void }) {
   async function submit(event: FormEvent<HTMLFormElement>): Promise<void> {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
-    const account = { email: String(form.get("email")), password: String(form.get("password")) };
+    const account = {
+      email: String(form.get("email")),
+      password: String(form.get("password")),
+      role: String(form.get("role")) as AdminRole,
+    };
     if (await attempt(() => create(account), "Administrator created.")) onClose();
   }
   return (
@@ -126,6 +155,11 @@ function Create({ onClose }: { readonly onClose: () => void }) {
           required
           hint="Share it with the new administrator, who can change it here."
         />
+        <SelectField label="Role" name="role" defaultValue="editor">
+          <option value="viewer">viewer: reads everything except secrets</option>
+          <option value="editor">editor: also changes data, users and code</option>
+          <option value="owner">owner: also manages administrators, secrets and restores</option>
+        </SelectField>
       </form>
     </Dialog>
   );

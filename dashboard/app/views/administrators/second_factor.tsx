@@ -4,7 +4,7 @@ import { type NewTotp, ownFactors } from "syncline/accounts";
 import { useAction, useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
 import { Button, TextField } from "../../ui/controls.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { Dialog, useConfirm } from "../../ui/dialog.tsx";
 import { Time } from "../../ui/format.tsx";
 import { attempt } from "../../ui/toasts.tsx";
 import { Loading } from "../../ui/view.tsx";
@@ -106,6 +106,7 @@ function Manage({ factors, onCodes, onClose }: {
   const remove = useAction(administrators.removeTotp);
   const renew = useAction(administrators.renewRecoveryCodes);
   const { confirmed, proofDialog } = useIdentityProof();
+  const { ask, dialog } = useConfirm();
   const change = (run: () => Promise<void>) => void attempt(() => confirmed(run));
 
   const renewCodes = async () => onCodes((await renew({})).recoveryCodes);
@@ -121,7 +122,18 @@ function Manage({ factors, onCodes, onClose }: {
       footer={
         <>
           <Button onClick={() => change(renewCodes)}>New recovery codes</Button>
-          <Button tone="bad" onClick={() => change(removeFactor)}>Remove second factor</Button>
+          <Button
+            tone="bad"
+            onClick={() =>
+              ask({
+                title: "Remove your second factor?",
+                text: "From then on, your password alone signs you in. Your recovery codes become invalid.",
+                button: "Remove",
+                run: () => confirmed(removeFactor),
+              })}
+          >
+            Remove second factor
+          </Button>
         </>
       }
     >
@@ -140,6 +152,7 @@ function Manage({ factors, onCodes, onClose }: {
           <dd>{factors.recoveryCodes} left</dd>
         </dl>
       )}
+      {dialog}
       {proofDialog}
     </Dialog>
   );

@@ -93,6 +93,11 @@ const ACTIONS: Readonly<Record<string, Describe>> = {
     verb: "removed the administrator",
     subject: nameOf(`admin:${arg("adminId")}`),
   }),
+  "_admin/administrators:setRole": (arg, nameOf) => ({
+    verb: "changed the role of",
+    subject: nameOf(`admin:${arg("adminId")}`),
+    rest: ` to ${arg("role")}`,
+  }),
   "_admin/administrators:endSession": plain("ended a session of an administrator"),
   "_admin/administrators:endSessions": (arg, nameOf) => ({
     verb: "ended the sessions of",
@@ -109,6 +114,10 @@ const ACTIONS: Readonly<Record<string, Describe>> = {
   "_admin/administrators:proveFactor": plain("confirmed their identity with their second factor"),
   "_admin/administrators:removeTotp": plain("removed their own second factor"),
   "_admin/administrators:renewRecoveryCodes": plain("renewed their own recovery codes"),
+  "_admin/alerts:acknowledge": named("acknowledged the issue", "text"),
+  "_admin/alerts:mute": named("muted the issue", "text"),
+  "_admin/alerts:resume": plain("undid the acknowledgement of an issue"),
+  "_admin/alerts:test": plain("sent a test alert"),
   "_admin/settings:testMail": named("sent a test mail to", "to"),
   "_admin/functions:run": (arg) => ({
     verb: "ran",

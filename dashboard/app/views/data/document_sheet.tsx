@@ -1,5 +1,5 @@
 /** One document as JSON: create, edit, duplicate, delete. Conflicting saves are rejected. */
-import { Fragment, lazy, Suspense, useEffect, useMemo, useState } from "react";
+import { Fragment, lazy, Suspense, useEffect, useMemo, useRef, useState } from "react";
 import { useMutation, useQuery } from "syncline/react";
 import { FunctionError } from "syncline/client";
 import { deepEqual } from "../../../../mod/protocol/deep_equal.ts";
@@ -11,12 +11,16 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { attempt, showToast } from "../../ui/toasts.tsx";
 import { Time } from "../../ui/format.tsx";
 import { type Fields, fieldsOf, FormTabs, SchemaForm } from "../../ui/schema_form.tsx";
-import { DiscardPrompt, useSaveKey, useUnsaved } from "../../ui/unsaved.tsx";
+import { useSaveKey } from "../../ui/save_key.ts";
 import { Empty, Loading } from "../../ui/view.tsx";
 import { hrefOfDocument } from "./cell.tsx";
 import { exampleOf, propertiesOf, tableOf } from "../../server/json_schema.ts";
 
 const JsonEditor = lazy(async () => ({ default: (await import("../../ui/json_editor.tsx")).JsonEditor }));
+
+const DocumentHistory = lazy(async () => ({
+  default: (await import("./document_history.tsx")).DocumentHistory,
+}));
 
 /** The editor that this browser used last, in local storage. */
 const EDITOR = "syncline.documentEditor";
@@ -43,12 +47,14 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
   /** The version loaded into the editor, used to detect conflicting changes. */
   const [seen, setSeen] = useState<Fields | null>(null);
   const [text, setText] = useState("");
+  const latestText = useRef(text);
+  latestText.current = text;
   /** The text without edits. */
   const [stored, setStored] = useState("");
   /** Number of texts loaded into the editor. */
   const [loads, setLoads] = useState(0);
   const [busy, setBusy] = useState(false);
-  const [leaving, setLeaving] = useState(false);
+  const [showsHistory, setShowsHistory] = useState(false);
   const [error, setError] = useState<string | null>(null);
   const insert = useMutation(api.data.insert);
   const replace = useMutation(api.data.replace);
@@ -82,7 +88,6 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
   }
 
   const dirty = seen !== null && text !== stored;
-  const leavePrompt = useUnsaved(dirty, ["data", table.name, documentId ?? NEW]);
 
   async function save(): Promise<void> {
     setError(null);
@@ -103,7 +108,8 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
             run: () =>
               void attempt(async () => {
                 await replace({ id: documentId, document: before, seen: own });
-                load(before);
+                if (latestText.current === text) load(before);
+                else setSeen(before);
               }, "Undone"),
           },
         });
@@ -125,7 +131,7 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
         text: "Undo",
         run: () =>
           void attempt(async () => {
-            await remove({ ids: [id] });
+            await remove({ ids: [id], seen: { [id]: document } });
             onClose();
           }, "Undone"),
       },
@@ -152,15 +158,13 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
       form="side"
       title={documentId === null ? `New document in ${table.name}` : "Document"}
       focusAfter=".table-page [role=grid]"
-      mayClose={() => {
-        if (dirty) setLeaving(true);
-        return !dirty;
-      }}
+      unsaved={dirty}
       onClose={onClose}
       footer={!isReadOnly(table) && (
         <>
           {documentId !== null && (
             <>
+              <Button onClick={() => setShowsHistory(true)}>History</Button>
               <Button tone="bad" onClick={() => void attempt(removeIt)}>Delete</Button>
               <Button
                 onClick={() => void attempt(() => insertOne(parseObject(text), "Copy created"))}
@@ -234,8 +238,11 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
           </Suspense>
         ))}
       {error !== null && <p className="field-error" role="alert">{error}</p>}
-      {leavePrompt}
-      {leaving && <DiscardPrompt onDiscard={onClose} onKeep={() => setLeaving(false)} />}
+      {showsHistory && documentId !== null && (
+        <Suspense>
+          <DocumentHistory id={documentId} onClose={() => setShowsHistory(false)} />
+        </Suspense>
+      )}
     </Dialog>
   );
 }

@@ -5,7 +5,7 @@
 import { type FormEvent, useState } from "react";
 import { useMutation } from "syncline/react";
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
-import { api } from "../../server/api.ts";
+import { api, seenField } from "../../server/api.ts";
 import { Button, SelectField } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { attempt, showToast } from "../../ui/toasts.tsx";
@@ -36,7 +36,7 @@ export function SetFieldDialog({ table, rows, onClose }: {
       changes: (conflictShown ? rows : opened).map((row) => ({
         id: row._id,
         ...change,
-        ...seenAs(row[name]),
+        seen: seenField(name, row[name]),
       })),
     });
     onClose();
@@ -48,18 +48,13 @@ export function SetFieldDialog({ table, rows, onClose }: {
     });
   }
 
-  /** An absent field cannot be part of `seen`. */
-  function seenAs(shown: unknown) {
-    return shown === undefined ? {} : { seen: { [name]: shown } };
-  }
-
   /** Restores only this field, keeping other changes. */
   function restored(document: Readonly<Record<string, unknown>>) {
     const earlier = document[name];
     return {
       id: String(document["_id"]),
       ...(earlier === undefined ? { unset: [name] } : { set: { [name]: earlier } }),
-      ...seenAs(value[name]),
+      seen: seenField(name, value[name]),
     };
   }
 
@@ -79,6 +74,7 @@ export function SetFieldDialog({ table, rows, onClose }: {
       open
       title={`Set field on ${count(rows.length)} documents`}
       text="Either all documents are changed or none."
+      unsaved={name in value}
       onClose={onClose}
       footer={
         <>

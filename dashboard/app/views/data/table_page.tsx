@@ -3,7 +3,7 @@ import { useMemo, useState } from "react";
 import { useMutation } from "syncline/react";
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
 import { adminSession } from "../../server/admin_session.ts";
-import { api, type Where } from "../../server/api.ts";
+import { api, seenField, type Where } from "../../server/api.ts";
 import { go, replace, useRoute } from "../../shell/route.ts";
 import { Badge, Button, Icon } from "../../ui/controls.tsx";
 import { useConfirm } from "../../ui/dialog.tsx";
@@ -84,7 +84,7 @@ export function TablePage({ table }: { readonly table: TableOverview }) {
       patch({
         id,
         ...(now === undefined ? { unset: [name] } : { set: { [name]: now } }),
-        ...(seen !== undefined && { seen: { [name]: seen } }),
+        seen: seenField(name, seen),
       });
     await change(value, before);
     showToast(`${name} saved`, {

@@ -1,138 +1,19 @@
 /** One function: arguments, a run under any identity with its details, and a query's live result. */
-import { lazy, Suspense, useEffect, useId, useState } from "react";
-import { functionReference, SynclineClient } from "syncline/client";
-import { useAction, useQuery, useSyncline } from "syncline/react";
+import { lazy, Suspense, useId, useState } from "react";
+import { useAction, useQuery } from "syncline/react";
 import type { FunctionFacts } from "../../../../mod/functions/api/system_context.ts";
 import type { FunctionRun } from "../../../../mod/ops/admin/run_function.ts";
-import { adminSession } from "../../server/admin_session.ts";
 import { api, type RunAs } from "../../server/api.ts";
-import { exampleOf } from "../../server/json_schema.ts";
 import { parseJson } from "../../server/json_text.ts";
 import { Badge, Button } from "../../ui/controls.tsx";
-import { count, countOf, duration } from "../../ui/format.tsx";
+import { count, duration, Time } from "../../ui/format.tsx";
 import { fieldsOf, FormTabs, SchemaForm } from "../../ui/schema_form.tsx";
 import { attempt } from "../../ui/toasts.tsx";
 import { Card, Loading, Table } from "../../ui/view.tsx";
+import { type PastRun, useArguments } from "./arguments.ts";
+import { LiveResult, type Watched } from "./live_result.tsx";
 import { FunctionPerformance } from "./performance.tsx";
-
-interface IdentityClient {
-  readonly client: SynclineClient;
-  readonly end: () => Promise<void>;
-}
-
-/**
- * Opens a client for the identity. For a user it creates a session, which the user's details show as an impersonation.
- *
- * @param onEnded Called when that session has ended.
- */
-async function openClientAs(
-  as: Exclude<RunAs, { readonly adminId: string }>,
-  onEnded: () => void,
-): Promise<IdentityClient> {
-  const client = new SynclineClient(location.origin);
-  if (as === null) {
-    return {
-      client,
-      end() {
-        client.close();
-        return Promise.resolve();
-      },
-    };
-  }
-  const response = await adminSession.fetch("/api/admin/impersonate", {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ userId: as.userId }),
-  });
-  const { accessToken } = await response.json() as { readonly accessToken: string };
-  // Without its token the client would continue signed out.
-  client.setAuth(() => Promise.resolve(accessToken), (isAuthenticated) => {
-    if (isAuthenticated) return;
-    onEnded();
-    client.close();
-  });
-  return {
-    client,
-    async end() {
-      client.close();
-      await fetch("/api/auth/signout", {
-        method: "POST",
-        headers: { "Content-Type": "application/json", Authorization: `Bearer ${accessToken}` },
-        body: "{}",
-      });
-    },
-  };
-}
-
-interface Watched {
-  readonly path: string;
-  readonly args: Readonly<Record<string, unknown>>;
-  readonly internal: boolean;
-  /** Run identity. Internal queries always run as the administrator. */
-  readonly as: RunAs;
-}
-
-/** Live result of a query under any identity. */
-function LiveResult({ watched }: { readonly watched: Watched }) {
-  const own = useSyncline();
-  const [shown, setShown] = useState<{ readonly text: string; readonly failed: boolean } | null>(null);
-  const [changes, setChanges] = useState(0);
-  useEffect(() => {
-    const show = (text: string, failed: boolean) => {
-      setShown({ text, failed });
-      setChanges((before) => before + 1);
-    };
-    return watch(own, {
-      watched,
-      onValue: (value) => show(JSON.stringify(value, null, 2) ?? "", false),
-      onError: (error) => show(error.message, true),
-    });
-  }, [own, watched]);
-  return (
-    <Card
-      title={
-        <>
-          Live <Badge tone={shown?.failed ? "bad" : "good"}>{countOf(changes, "result")}</Badge>
-        </>
-      }
-    >
-      {watched.internal && (
-        <p className="quiet">Internal queries run as you, because clients cannot call them.</p>
-      )}
-      <pre className="result" aria-live="polite">{shown?.text ?? "Waiting for the first result…"}</pre>
-    </Card>
-  );
-}
-
-interface Watching {
-  readonly watched: Watched;
-  readonly onValue: (value: unknown) => void;
-  readonly onError: (error: Error) => void;
-}
-
-/** Subscribes, and returns a function that unsubscribes. */
-function watch(
-  own: SynclineClient,
-  { watched: { path, args, internal, as }, onValue, onError }: Watching,
-): () => void {
-  if (internal) return own.subscribe(api.functions.watch, { path, args }, onValue, onError);
-  const query = functionReference<"query", Record<string, unknown>, unknown>(path);
-  if (as !== null && "adminId" in as) return own.subscribe(query, args, onValue, onError);
-  let gone = false;
-  const ended = () => {
-    if (!gone) onError(new Error("Session ended"));
-    gone = true;
-  };
-  // Closing the client also fails its subscriptions; keep showing the original reason.
-  const failed = (error: Error) => gone || onError(error);
-  const watcher = openClientAs(as, ended);
-  watcher.then(({ client }) => gone || client.subscribe(query, args, onValue, failed), failed);
-  return () => {
-    gone = true;
-    // A session that could not be ended expires soon.
-    watcher.then(({ end }) => end()).catch(() => {});
-  };
-}
+import { FunctionReference } from "./reference.tsx";
 
 interface Caller {
   readonly kind: "nobody" | "user" | "me";
@@ -207,15 +88,23 @@ function useRunAs(caller: Caller): RunAs {
 
 const JsonEditor = lazy(async () => ({ default: (await import("../../ui/json_editor.tsx")).JsonEditor }));
 
+const KIND_TONES = { query: "good", mutation: "accent", action: "warn" } as const;
+
+export function KindBadge({ kind }: Pick<FunctionFacts, "kind">) {
+  return <Badge tone={KIND_TONES[kind]}>{kind}</Badge>;
+}
+
 export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
   const run = useAction(api.functions.run);
-  const [text, setText] = useState(() => JSON.stringify(exampleOf(fact.args) ?? {}, null, 2));
+  const { text, setText, runs, addRun } = useArguments(fact);
   const [form, setForm] = useState(fact.args !== null && "properties" in fact.args);
   const [caller, setCaller] = useState<Caller>({ kind: "nobody", user: "" });
   const as = useRunAs(caller);
   const [result, setResult] = useState<FunctionRun | null>(null);
   const [busy, setBusy] = useState(false);
   const [live, setLive] = useState<Watched | null>(null);
+  /** Number of texts loaded into the form, whose fields with JSON keep their own text. */
+  const [loads, setLoads] = useState(0);
 
   const args = (): Record<string, unknown> => parseJson(text) as Record<string, unknown>;
 
@@ -226,12 +115,20 @@ export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
     as,
   });
 
-  async function start(): Promise<void> {
+  async function start(text: string): Promise<void> {
     setBusy(true);
     await attempt(async () => {
-      setResult(await run({ path: fact.path, args: args(), as }));
+      const ran = await run({ path: fact.path, args: parseJson(text) as Record<string, unknown>, as });
+      setResult(ran);
+      addRun({ at: Date.now(), text, ok: ran.result.ok });
     });
     setBusy(false);
+  }
+
+  function runAgain(text: string): void {
+    setText(text);
+    setLoads((before) => before + 1);
+    void start(text);
   }
 
   return (
@@ -239,7 +136,7 @@ export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
       <Card
         title={
           <>
-            <span className="mono">{fact.path}</span> <Badge>{fact.kind}</Badge>{" "}
+            <span className="mono">{fact.path}</span> <KindBadge kind={fact.kind} />{" "}
             {fact.visibility === "internal" && <Badge>internal</Badge>}
           </>
         }
@@ -252,7 +149,7 @@ export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
                 {live === null ? "Watch live" : "Stop watching"}
               </Button>
             )}
-            <Button tone="accent" disabled={busy} onClick={() => void start()}>
+            <Button tone="accent" disabled={busy} onClick={() => void start(text)}>
               {busy ? "Running…" : "Run"}
             </Button>
           </>
@@ -265,6 +162,7 @@ export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
           {form && fact.args !== null
             ? (
               <SchemaForm
+                key={loads}
                 schema={fact.args}
                 value={fieldsOf(text) ?? {}}
                 onChange={(fields) => setText(JSON.stringify(fields, null, 2))}
@@ -280,9 +178,41 @@ export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
       </Card>
       {live !== null && <LiveResult watched={live} />}
       {result !== null && <Result run={result} />}
+      {runs.length > 0 && <RecentRuns runs={runs} busy={busy} onRun={runAgain} />}
       <FunctionPerformance path={fact.path} />
+      <FunctionReference fact={fact} fields={fieldsOf(text)} />
     </>
   );
+}
+
+/** Runs started in this page. */
+function RecentRuns({ runs, busy, onRun }: {
+  readonly runs: readonly PastRun[];
+  readonly busy: boolean;
+  readonly onRun: (text: string) => void;
+}) {
+  return (
+    <Card title="Your recent runs" flush>
+      <Table head={["Time", "Arguments", "Result"]} actions>
+        {runs.map(({ id, at, text, ok }) => (
+          <tr key={id}>
+            <td>
+              <Time at={at} as="clock" />
+            </td>
+            <td className="mono" title={text}>{compact(text)}</td>
+            <td>{ok ? <Badge tone="good">success</Badge> : <Badge tone="bad">failed</Badge>}</td>
+            <td className="number">
+              <Button disabled={busy} onClick={() => onRun(text)}>Run again</Button>
+            </td>
+          </tr>
+        ))}
+      </Table>
+    </Card>
+  );
+}
+
+function compact(text: string): string {
+  return JSON.stringify(JSON.parse(text));
 }
 
 function Result({ run: { result, logLines, ms, ts, reads } }: { readonly run: FunctionRun }) {

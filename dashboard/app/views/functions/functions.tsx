@@ -1,26 +1,33 @@
 /** The app's functions by module. Each can be run under any identity, and queries can be watched live. */
 import { useMemo } from "react";
 import { useQuery } from "syncline/react";
+import type { FunctionFacts } from "../../../../mod/functions/api/system_context.ts";
 import { api } from "../../server/api.ts";
 import { href, replace, useRoute } from "../../shell/route.ts";
-import { Badge } from "../../ui/controls.tsx";
+import { Badge, ChoiceField } from "../../ui/controls.tsx";
 import { Empty, Loading, View } from "../../ui/view.tsx";
 import { AllFunctions } from "./performance.tsx";
-import { FunctionPage } from "./function_page.tsx";
+import { FunctionPage, KindBadge } from "./function_page.tsx";
 
 export function Functions() {
   const { path: [, chosen], search } = useRoute();
   const filter = search.get("search") ?? "";
+  const kind = search.get("kind") ?? "";
+  const shown = { search: filter, kind };
   const functions = useQuery(api.functions.list);
   const files = useMemo(() => {
     const byFile = new Map<string, NonNullable<typeof functions>[number][]>();
     for (const fact of functions ?? []) {
-      if (fact.ofService || !fact.path.toLowerCase().includes(filter.toLowerCase())) continue;
+      if (fact.ofService || !isKind(fact, kind) || !fact.path.toLowerCase().includes(filter.toLowerCase())) {
+        continue;
+      }
       const file = fact.path.includes(":") ? fact.path.slice(0, fact.path.lastIndexOf(":")) : "index";
       byFile.set(file, [...byFile.get(file) ?? [], fact]);
     }
     return [...byFile];
-  }, [functions, filter]);
+  }, [functions, filter, kind]);
+  const filterBy = (changes: Partial<typeof shown>) =>
+    replace(["functions", ...(chosen === undefined ? [] : [chosen])], { ...shown, ...changes });
   const fact = functions?.find(({ path }) => path === chosen);
   return (
     <View title="Functions" text="Queries, mutations and actions of the app.">
@@ -33,10 +40,19 @@ export function Functions() {
               placeholder="Filter"
               aria-label="Filter functions"
               value={filter}
-              onChange={(event) =>
-                replace(["functions", ...(chosen === undefined ? [] : [chosen])], {
-                  search: event.target.value,
-                })}
+              onChange={(event) => filterBy({ search: event.target.value })}
+            />
+            <ChoiceField
+              label="Kind"
+              value={kind}
+              onChange={(kind) => filterBy({ kind })}
+              options={[
+                ["", "All kinds"],
+                ["query", "Queries"],
+                ["mutation", "Mutations"],
+                ["action", "Actions"],
+                ["internal", "Internal functions"],
+              ]}
             />
             {files.length === 0 && <Empty title="No matching functions" />}
             {files.map(([file, members]) => (
@@ -46,12 +62,12 @@ export function Functions() {
                   {members.map(({ path, kind, visibility }) => (
                     <li key={path}>
                       <a
-                        href={href(["functions", path], { search: filter })}
+                        href={href(["functions", path], shown)}
                         aria-current={path === chosen ? "page" : undefined}
                       >
                         <span className="grow">{path.slice(path.lastIndexOf(":") + 1)}</span>
                         {visibility === "internal" && <Badge>internal</Badge>}
-                        <Badge>{kind}</Badge>
+                        <KindBadge kind={kind} />
                       </a>
                     </li>
                   ))}
@@ -60,15 +76,17 @@ export function Functions() {
             ))}
           </nav>
           <div className="split-main">
-            {fact !== undefined && (
-              <a className="back" href={href(["functions"], { search: filter })}>All functions</a>
-            )}
+            {fact !== undefined && <a className="back" href={href(["functions"], shown)}>All functions</a>}
             {fact === undefined
               ? chosen === undefined ? <AllFunctions /> : <Empty title="Function not found" />
-              : <FunctionPage key={fact.path} fact={fact} />}
+              : <FunctionPage key={`${fact.path} ${search.get("args") ?? ""}`} fact={fact} />}
           </div>
         </div>
       )}
     </View>
   );
+}
+
+function isKind({ kind, visibility }: FunctionFacts, wanted: string): boolean {
+  return wanted === "" || wanted === (wanted === "internal" ? visibility : kind);
 }

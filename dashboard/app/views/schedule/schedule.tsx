@@ -148,18 +148,25 @@ function Jobs() {
           {list.results.map((job) => (
             <tr key={job.jobId}>
               <td>
-                <span className="mono">{job.name}</span>{" "}
-                {job.orphaned && <Badge tone="warn">function missing</Badge>}
+                {job.orphaned || job.name.startsWith("_") ? <span className="mono">{job.name}</span> : (
+                  <a
+                    className="mono"
+                    title="Open with these arguments"
+                    href={href(["functions", job.name], { args: JSON.stringify(job.args, null, 2) })}
+                  >
+                    {job.name}
+                  </a>
+                )} {job.orphaned && <Badge tone="warn">function missing</Badge>}
               </td>
               <td className="mono" title={JSON.stringify(job.args)}>{JSON.stringify(job.args)}</td>
               <td title={job.state.kind === "failed" ? job.state.error : undefined}>
-                <State kind={job.state.kind} />
+                <State kind={job.state.kind} /> {job.retried && <Badge>retried</Badge>}
               </td>
               <td>
                 <Time at={job.scheduledTime} as="ago" />
               </td>
               <td className="number">
-                {(job.state.kind === "failed" || job.state.kind === "canceled") &&
+                {(job.state.kind === "failed" || job.state.kind === "canceled") && !job.retried &&
                   !job.name.startsWith("_") && (
                   <Button
                     onClick={() =>

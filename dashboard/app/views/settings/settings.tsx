@@ -6,10 +6,10 @@ import { adminSession } from "../../server/admin_session.ts";
 import { api, type MailKind } from "../../server/api.ts";
 import { href, useRoute } from "../../shell/route.ts";
 import { Badge, Button, Icon, TextField } from "../../ui/controls.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { Dialog, useUnsaved } from "../../ui/dialog.tsx";
 import { attempt, showToast } from "../../ui/toasts.tsx";
 import { countOf } from "../../ui/format.tsx";
-import { useSaveKey, useUnsaved } from "../../ui/unsaved.tsx";
+import { useSaveKey } from "../../ui/save_key.ts";
 import { Card, Empty, Loading, View } from "../../ui/view.tsx";
 import { descriptionOf, isInverted, labelOf, type Section, sectionsOf } from "../../ui/setting_words.ts";
 import { TestLocations } from "./test_locations.tsx";
@@ -199,6 +199,8 @@ function SectionForm({ section: { name: sectionName, title, text, settings, test
         ? <Button onClick={() => setTesting(true)}>Send a test mail</Button>
         : test === "backupTarget"
         ? <TestBackupTarget />
+        : test === "alerts"
+        ? <TestAlerts />
         : test === "locations" && <Button onClick={() => setTesting(true)}>Test all locations</Button>}
     >
       <form className="settings" aria-label={title} onSubmit={submit}>
@@ -271,6 +273,23 @@ function TestBackupTarget() {
       {busy ? "Testing…" : "Test backup target"}
     </Button>
   );
+}
+
+/** Sends a test alert to the stored recipients. */
+function TestAlerts() {
+  const test = useAction(api.alerts.test);
+  const [busy, setBusy] = useState(false);
+  async function send(): Promise<void> {
+    setBusy(true);
+    await attempt(async () => {
+      for (const { channel, error } of await test({})) {
+        if (error === null) showToast(`Test alert sent to ${channel}.`);
+        else showToast(`${channel}: ${error}`, { tone: "bad" });
+      }
+    });
+    setBusy(false);
+  }
+  return <Button busy={busy} onClick={() => void send()}>Send a test alert</Button>;
 }
 
 interface SettingProps {

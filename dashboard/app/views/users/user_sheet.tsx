@@ -52,12 +52,14 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
   const { ask, dialog } = useConfirm();
   const { confirmed, proofDialog } = useIdentityProof();
   const [settingPassword, setSettingPassword] = useState(false);
+  /** Number of saves. Each loads the stored values into the form. */
+  const [saves, setSaves] = useState(0);
 
   async function save(event: FormEvent<HTMLFormElement>): Promise<void> {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
     const text = (name: string) => String(form.get(name) ?? "").trim() || null;
-    await attempt(
+    const saved = await attempt(
       () =>
         edit({
           userId,
@@ -67,6 +69,7 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
         }),
       "Saved.",
     );
+    if (saved) setSaves((before) => before + 1);
   }
 
   return (
@@ -128,7 +131,7 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
       {user === null && <Empty title="User not found" />}
       {user && (
         <>
-          <form id="user" className="stack" key={userId} onSubmit={(event) => void save(event)}>
+          <form id="user" className="stack" key={`${userId} ${saves}`} onSubmit={(event) => void save(event)}>
             <TextField label="Email address" name="email" type="email" defaultValue={user.email ?? ""} />
             <TextField label="Name" name="name" defaultValue={user.name ?? ""} />
             <CheckField

@@ -1,23 +1,24 @@
 /** Access check for admin functions: for clients without an active administrator session they do not exist. */
+import type { AdminRole } from "../../admin_roles.ts";
 import type { FunctionSpec } from "../../api/registration.ts";
 import type { CallOrigin } from "../../host_port.ts";
 import type { AdminCall, SystemModule } from "../../system_module.ts";
 
 /** The access check, provided by modules of the service. */
 export interface AdminAccess {
-  /** Whether the caller has access. Called with the `ctx` of the function. */
-  readonly admits: (ctx: unknown) => Promise<boolean>;
+  /** Returns the caller's role, or `null` without access. Called with the `ctx` of the function. */
+  readonly roleOf: (ctx: unknown) => Promise<AdminRole | null>;
   /** Writes the audit entry in the mutation's transaction, before it runs. */
   readonly notes: ((ctx: unknown, call: AdminCall) => Promise<void>) | null;
 }
 
 /** Returns the check defined by the modules. `undefined` if there is none: then no one has access. */
 export function adminAccess(modules: readonly SystemModule[]): AdminAccess | undefined {
-  const admits = modules.find((module) => module.admits !== undefined)?.admits;
+  const roleOf = modules.find((module) => module.adminRole !== undefined)?.adminRole;
   const notes = modules.find((module) => module.notes !== undefined)?.notes ?? null;
-  return admits === undefined
+  return roleOf === undefined
     ? undefined
-    : { admits: admits as AdminAccess["admits"], notes: notes as AdminAccess["notes"] };
+    : { roleOf: roleOf as AdminAccess["roleOf"], notes: notes as AdminAccess["notes"] };
 }
 
 /** Whether a call has to be checked. */

@@ -1,6 +1,8 @@
 /** The `ctx` of queries and mutations, and their nested calls, all in one transaction. */
 import type { WriteTransaction } from "../../../engine/mod.ts";
+import { UserError } from "../../../errors.ts";
 import { type FunctionName, functionPath } from "../../../protocol/function_reference.ts";
+import { functionRole, isAllowed, ROLE_REQUIRED, roleText } from "../../admin_roles.ts";
 import type { RateLimit } from "../../api/rate_limit.ts";
 import { type App, findFunction, type LoadedFunction, unknownFunction } from "../app/app.ts";
 import { AuthApi } from "./auth_api.ts";
@@ -170,7 +172,7 @@ export async function runFrame(
   try {
     const ctx = contextOf(app, frame);
     // Before the arguments are validated: their errors are for administrators only.
-    if (requiresAdmin && await settle(admitted(app, ctx)) !== true) throw unknownFunction(callee.udfPath);
+    if (requiresAdmin) await settle(checkRole(app, ctx, callee));
     // Rolled back if the function fails. Records the caller as of now.
     const notes = requiresAdmin && frame.writable ? app.adminAccess?.notes ?? null : null;
     if (notes !== null) await settle(notes(ctx, { udfPath: callee.udfPath, args }));
@@ -189,8 +191,12 @@ export async function runFrame(
   }
 }
 
-async function admitted(app: App, ctx: QueryContext): Promise<boolean> {
-  return await app.adminAccess?.admits(ctx) ?? false;
+/** Throws for callers who are no administrators, or whose role does not allow the function. */
+async function checkRole(app: App, ctx: QueryContext, { udfPath, spec }: LoadedFunction): Promise<void> {
+  const role = await app.adminAccess?.roleOf(ctx) ?? null;
+  if (role === null) throw unknownFunction(udfPath);
+  const required = functionRole(udfPath, spec.kind);
+  if (!isAllowed(role, required)) throw new UserError(ROLE_REQUIRED, roleText(required), { role: required });
 }
 
 function contextOf(app: App, frame: Frame): QueryContext {

@@ -124,6 +124,15 @@ export async function insertAudit(
   });
 }
 
+/** Returns the email address of the calling administrator. */
+export async function adminEmail(
+  ctx: { readonly auth: { adminId(): string | null }; readonly db: unknown },
+): Promise<string> {
+  const { db } = ctx as unknown as AccountsReader;
+  const admin = await find(db, "_admins", ctx.auth.adminId() ?? "");
+  return text(admin?.["email"]) ?? "";
+}
+
 interface AccountsReader {
   readonly db: {
     normalizeId(table: string, id: string): string | null;

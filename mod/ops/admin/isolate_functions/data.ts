@@ -12,9 +12,9 @@ import {
 } from "../../../functions/api/service.ts";
 import { readableSystemTables } from "../../../functions/readable_system_tables.ts";
 import { opsLimits } from "../../limits.ts";
-import { adminMutation, adminQuery } from "../tables.ts";
+import { adminMutation, adminQuery, systemQuery } from "../tables.ts";
 import { type AppCtx, checkReadable, checkWritable, exposeErrors, queryOf, scans } from "./where.ts";
-import { type Where, whereArgs } from "../where_args.ts";
+import { valueOf, type Where, whereArgs } from "../where_args.ts";
 
 type Fields = Record<string, unknown>;
 const fields: z.ZodRecord<z.ZodString, z.ZodUnknown> = z.record(z.string(), z.unknown());
@@ -110,6 +110,19 @@ export const get = adminQuery({
   },
 });
 
+/** Throws for IDs of tables that administrators cannot read, whether the document exists or not. */
+export const checkReadableId = systemQuery({
+  args: { id: z.string() },
+  handler: (ctx, { id }): null => {
+    const { db } = ctx as unknown as AppCtx;
+    const table = ctx.inspector.tables().map(({ name }) => name)
+      .find((name) => db.normalizeId(name, id) !== null);
+    if (table === undefined) throw new UserError("document_not_found", "Document not found", { id });
+    checkReadable(table);
+    return null;
+  },
+});
+
 /** Finds a document in the tables that the schema lacks. */
 async function orphanedDocument(
   ctx: { readonly inspector: Inspector },
@@ -156,7 +169,10 @@ const patchArgs = {
 };
 const patchSchema = z.strictObject(patchArgs);
 
-/** Sets and unsets fields. Throws `document_changed` if a value in `seen` (shown to the editor) has changed. */
+/**
+ * Sets and unsets fields. Throws `document_changed` if a value in `seen` (shown to the editor) has changed;
+ * `{ "$missing": true }` there means that the field was absent.
+ */
 export const patch = adminMutation({
   args: patchArgs,
   handler: async (ctx, change): Promise<null> => {
@@ -203,13 +219,21 @@ export const replace = adminMutation({
   },
 });
 
-/** Deletes documents of one table atomically and returns them; `insert` restores them. */
+/**
+ * Deletes documents of one table atomically and returns them; `insert` restores them. Throws `document_changed` if one differs
+ * from the version in `seen`, by ID.
+ */
 export const remove = adminMutation({
-  args: { ids: z.array(z.string()).min(1).max(opsLimits.adminDocumentsMax) },
-  handler: async (ctx, { ids }): Promise<{ documents: Unchecked[] }> => {
+  args: {
+    ids: z.array(z.string()).min(1).max(opsLimits.adminDocumentsMax),
+    seen: z.record(z.string(), fields).default({}),
+  },
+  handler: async (ctx, { ids, seen }): Promise<{ documents: Unchecked[] }> => {
     const documents: Unchecked[] = [];
     for (const id of new Set(ids)) {
       const { stored } = await writable(appCtx(ctx), id);
+      rejectChanged(stored, seen[id]);
+      rejectAdded(stored, seen[id]);
       documents.push(stored);
       await appCtx(ctx).db.delete(id as never);
     }
@@ -273,7 +297,7 @@ function rejectInvalid(issues: ReturnType<WritingCtx["inspector"]["issues"]>, po
 /** Rejects conflicting edits. */
 function rejectChanged(stored: Fields, seen: Fields | undefined): void {
   for (const [field, value] of Object.entries(seen ?? {})) {
-    if (sameJson(stored[field], value)) continue;
+    if (sameJson(stored[field], valueOf(value))) continue;
     throw new UserError("document_changed", `Someone else changed "${field}" while you were editing`, {
       field,
       document: stored,

@@ -51,6 +51,20 @@ export const list = adminQuery({
   },
 });
 
+/** Returns how the dashboard marks this server: name and color of its environment, if set. */
+export const environment = adminQuery({
+  args: {},
+  handler: async (ctx): Promise<{ name: string | null; color: string | null }> => {
+    const valueOf = async (name: string) => {
+      const given = configured.specs.find((spec) => spec.name === name)?.given;
+      if (given) return given.text;
+      const row = await ctx.db.query("_settings").withIndex("by_name", (q) => q.eq("name", name)).unique();
+      return row?.text ?? null;
+    };
+    return { name: await valueOf("environmentName"), color: await valueOf("environmentColor") };
+  },
+});
+
 /** Returns the rows, with encrypted values. */
 export const rows = systemQuery({
   args: {},

@@ -62,9 +62,21 @@ export class ScheduledBackups implements AsyncDisposable {
   /** Timer of the next retry. */
   #timer: Timer | null = null;
   #closed = false;
+  #failure: string | null = null;
+  #listed = false;
 
   constructor(options: ScheduledBackupsOptions) {
     this.#options = options;
+  }
+
+  /** Why the last backup failed, or the target could not be listed; `null` if it succeeded. */
+  get failure(): string | null {
+    return this.#failure;
+  }
+
+  /** Whether the backups of earlier processes are counted. */
+  get isListed(): boolean {
+    return this.#listed;
   }
 
   /** Schedules catch-up for an overdue backup. Call once, when the cron job runs. */
@@ -95,6 +107,7 @@ export class ScheduledBackups implements AsyncDisposable {
       const name = await (counts === undefined ? this.#make() : counts.count(() => this.#make()));
       this.#madeAt = clock.now();
       this.#failures = 0;
+      this.#failure = null;
       await this.#removeOld(name);
       return { kind: "made" };
     } catch (error) {
@@ -105,6 +118,7 @@ export class ScheduledBackups implements AsyncDisposable {
       this.#failures++;
       const at = this.#waitForNextTry();
       const reason = error instanceof Error ? error.message : String(error);
+      this.#failure = reason;
       log("error", "Scheduled backup failed", {
         code: "backup",
         target: target.location,
@@ -174,12 +188,15 @@ export class ScheduledBackups implements AsyncDisposable {
     try {
       const newest = newestScheduled(await target.list());
       if (newest !== null) counts?.found(newest);
+      this.#listed = true;
+      this.#failure = null;
       const dueAt = newest === null ? -Infinity : newest + everyMs;
       if (!this.#isUntried) return;
       if (dueAt <= clock.now()) await this.run();
       else this.#wait(dueAt, () => this.#catchUp());
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
+      this.#failure = reason;
       log("warn", "Cannot list the scheduled backups", { code: "backup", target: target.location, reason });
       this.#wait(clock.now() + opsLimits.backupRetryMs, () => this.#catchUp());
     }

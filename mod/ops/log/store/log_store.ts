@@ -11,14 +11,14 @@ export interface Retention {
 
 /** Statistics of one time span, as JSON. */
 export interface SavedFigures {
-  readonly span: "minute" | "hour";
+  readonly span: "minute" | "quarter" | "hour";
   /** Start of the span, milliseconds since the epoch. */
   readonly at: number;
   readonly text: string;
 }
 
 /** Retention of statistics, from the start of their span. */
-const FIGURES_KEPT_MS = { minute: 2 * 3_600_000, hour: 26 * 3_600_000 } as const;
+const FIGURES_KEPT_MS = { minute: 2 * 3_600_000, quarter: 7 * 86_400_000, hour: 26 * 3_600_000 } as const;
 
 /** In the order of a run record. Durations are in hundredths of a millisecond. */
 export const RUN_COLUMNS =

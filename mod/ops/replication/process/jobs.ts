@@ -1,7 +1,9 @@
 /** Jobs of a separate process: staging a point in time, and updating the database of a follower. */
+import { ServiceError } from "../../../errors.ts";
 import type { LocationFault, ObjectLocation } from "../../../kit/locations/object_store.ts";
 import type { RestoreFailureCause } from "../../backups/restore/mod.ts";
 import type { FollowerUpdate, FollowerUpdateOptions, SnapshotOptions } from "../follow/update_follower.ts";
+import type { DocumentHistory } from "../document_history.ts";
 import type { RestorePoint } from "../history.ts";
 import type { PointProgress, StagedPoint } from "../restore_point.ts";
 import type { Begin, FromProcess } from "./messages.ts";
@@ -74,6 +76,23 @@ export async function stageInProcess(options: StageJobOptions): Promise<StagedPo
   });
   if (!result.ok) throw new StageJobError(result.fault, result.message);
   return result.staged;
+}
+
+export interface HistoryJobOptions {
+  readonly dataDir: string;
+  readonly target: ObjectLocation;
+  readonly id: string;
+  readonly signal: AbortSignal;
+}
+
+/** Reads the earlier states of a document. Throws a `ServiceError` with the reason. */
+export async function historyInProcess({ signal, ...work }: HistoryJobOptions): Promise<DocumentHistory> {
+  const result = await oneJob({ type: "Begin", work: "history", ...work }, {
+    signal,
+    resultOf: (message) => message.type === "History" ? message.result : undefined,
+  });
+  if (!result.ok) throw new ServiceError("unavailable", `Cannot read the replica: ${result.message}`);
+  return result.history;
 }
 
 export interface FollowerUpdateJobOptions extends Pick<FollowerUpdateOptions, "dataDir" | "step"> {

@@ -16,6 +16,7 @@ import { replicationLimits } from "../../limits.ts";
 import { LogGapError } from "../follow/follower.ts";
 import { SegmentLog } from "../follow/segment_log.ts";
 import { fetchSnapshot, type FollowerUpdate, updateFollower } from "../follow/update_follower.ts";
+import { documentHistory } from "../document_history.ts";
 import { planRestore } from "../history.ts";
 import { openTarget } from "../replica_target.ts";
 import { listGenerations, stagePoint } from "../restore_point.ts";
@@ -109,6 +110,22 @@ async function reportUpdate(
     const message = error instanceof Error ? error.message : String(error);
     const fault = error instanceof LocationError ? error.fault : null;
     send({ type: "Updated", result: { ok: false, fault, message } });
+  }
+}
+
+/** Searches the segments for one document and reports its states; stops at the end of the input. */
+async function historyWork(
+  { target: location, id }: Begin & { readonly work: "history" },
+  { messages, send, stopping }: WorkParts,
+): Promise<void> {
+  void messages.next().finally(() => stopping.abort(new Error("The server has exited")));
+  try {
+    await using target = await openTarget(location, { make: false, signal: stopping.signal });
+    send({ type: "History", result: { ok: true, history: await documentHistory(target, id) } });
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    const fault = error instanceof LocationError ? error.fault : null;
+    send({ type: "History", result: { ok: false, fault, message } });
   }
 }
 
@@ -320,6 +337,9 @@ async function main(): Promise<void> {
       break;
     case "update":
       await updateWork(begin, parts);
+      break;
+    case "history":
+      await historyWork(begin, parts);
       break;
     case "fetch":
       await fetchWork(begin, parts);

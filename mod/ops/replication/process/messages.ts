@@ -1,5 +1,6 @@
 /** Messages between the main process and the process of a target, as lines of JSON. */
 import type { RestoreFailureCause } from "../../backups/restore/mod.ts";
+import type { DocumentHistory } from "../document_history.ts";
 import type { RestorePoint } from "../history.ts";
 import type { FollowerUpdate, FollowerUpdateOptions } from "../follow/update_follower.ts";
 import type { LogPosition } from "../follow/follower.ts";
@@ -43,6 +44,14 @@ export type Begin =
     readonly name: string;
     /** Content of the follower mark of the database. */
     readonly source: string;
+  }
+  | {
+    readonly type: "Begin";
+    readonly work: "history";
+    readonly dataDir: string;
+    readonly target: ObjectLocation;
+    /** ID of the document. */
+    readonly id: string;
   }
   | {
     readonly type: "Begin";
@@ -93,6 +102,12 @@ export type FromProcess =
     readonly type: "Updated";
     readonly result:
       | { readonly ok: true; readonly update: FollowerUpdate }
+      | { readonly ok: false; readonly fault: LocationFault | null; readonly message: string };
+  }
+  | {
+    readonly type: "History";
+    readonly result:
+      | { readonly ok: true; readonly history: DocumentHistory }
       | { readonly ok: false; readonly fault: LocationFault | null; readonly message: string };
   }
   | {

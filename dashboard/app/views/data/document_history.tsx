@@ -1,0 +1,117 @@
+/** History of a document: when it changed, by which function, on whose behalf, and which fields. */
+import { useEffect, useState } from "react";
+import { useAction } from "syncline/react";
+import { deepEqual } from "../../../../mod/protocol/deep_equal.ts";
+import type { DocumentChange, DocumentChanges } from "../../../../mod/ops/admin/document_history.ts";
+import { api } from "../../server/api.ts";
+import { href } from "../../shell/route.ts";
+import { useCallerNames } from "../../ui/caller_names.ts";
+import { Dialog } from "../../ui/dialog.tsx";
+import { Time } from "../../ui/format.tsx";
+import { Empty, Loading, Table } from "../../ui/view.tsx";
+
+export function DocumentHistory({ id, onClose }: { readonly id: string; readonly onClose: () => void }) {
+  const read = useAction(api.data.history);
+  const [history, setHistory] = useState<DocumentChanges>();
+  const [error, setError] = useState<string | null>(null);
+  useEffect(() => {
+    read({ id }).then(
+      setHistory,
+      (failure) => setError(failure instanceof Error ? failure.message : String(failure)),
+    );
+  }, [read, id]);
+  const changes = history?.changes ?? [];
+  const nameOf = useCallerNames(changes.map(({ run }) => run?.caller ?? null));
+  return (
+    <Dialog open form="large" title="History" text={`Changes of ${id}`} onClose={onClose}>
+      {error !== null && <p className="field-error" role="alert">{error}</p>}
+      {history === undefined && error === null && <Loading />}
+      {history === null && (
+        <Empty title="This server keeps no history">
+          <p>
+            Replication keeps earlier states of documents. Start the server with <code>--replicate-to</code>.
+          </p>
+        </Empty>
+      )}
+      {history && (
+        <div className="stack">
+          {changes.length === 0 && <Empty title="No changes found" />}
+          {changes.map((change, position) => (
+            <Change
+              key={change.ts}
+              change={change}
+              before={changes[position + 1]}
+              isFirst={position === changes.length - 1 && isCreation(change)}
+              name={change.run === null ? null : nameOf(change.run.caller)}
+            />
+          ))}
+          {history.since !== null && (
+            <p className="quiet">
+              Searched changes since <Time at={history.since} />.
+            </p>
+          )}
+        </div>
+      )}
+    </Dialog>
+  );
+}
+
+/** Whether a change, before which no other is known, created its document. */
+function isCreation({ at, document }: DocumentChange): boolean {
+  return at - Number(document?.["_creationTime"]) < CREATION_MS;
+}
+
+/** Maximum time between the start of a mutation and its commit. */
+const CREATION_MS = 5_000;
+
+function Change({ change: { at, ts, document, run }, before, isFirst, name }: {
+  readonly change: DocumentChange;
+  /** The previous change; `undefined` if it is not known. */
+  readonly before: DocumentChange | undefined;
+  /** Whether it created the document. */
+  readonly isFirst: boolean;
+  /** Name of the caller. */
+  readonly name: string | null;
+}) {
+  const fields = document === null ? [] : changedFields(before?.document ?? null, document);
+  const what = document === null ? "deleted" : isFirst || before?.document === null ? "inserted" : "changed";
+  return (
+    <section aria-label={`Commit ${ts}`}>
+      <p>
+        <strong>{what}</strong> <Time at={at} />{" "}
+        {run === null ? <span className="quiet">by a run that the log no longer has</span> : (
+          <>
+            by {name} in{" "}
+            <a className="mono" href={href(["logs"], { run: String(run.id), system: "true" })}>
+              {run.function}
+            </a>
+          </>
+        )}
+      </p>
+      {fields.length > 0 && (
+        <Table head={before?.document ? ["Field", "Before", "After"] : ["Field", "Value"]}>
+          {fields.map((field) => (
+            <tr key={field}>
+              <td className="mono">{field}</td>
+              {before?.document && <td className="mono wrap">{shown(before.document[field])}</td>}
+              <td className="mono wrap">{shown(document?.[field])}</td>
+            </tr>
+          ))}
+        </Table>
+      )}
+    </section>
+  );
+}
+
+type Fields = NonNullable<DocumentChange["document"]>;
+
+function changedFields(before: Fields | null, after: Fields): readonly string[] {
+  const names = new Set([...Object.keys(before ?? {}), ...Object.keys(after)]);
+  return [...names].filter((name) =>
+    !(name === "_id" || name === "_creationTime") && !deepEqual(before?.[name], after[name])
+  );
+}
+
+function shown(value: unknown): string {
+  return value === undefined ? "–" : JSON.stringify(value);
+}

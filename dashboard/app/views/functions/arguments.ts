@@ -1,0 +1,68 @@
+/** Arguments entered in this page, by function: the edited ones, and those of recent runs. In memory only. */
+import { useState } from "react";
+import type { FunctionFacts } from "../../../../mod/functions/api/system_context.ts";
+import { exampleOf } from "../../server/json_schema.ts";
+import { useRoute } from "../../shell/route.ts";
+
+export interface PastRun {
+  readonly id: number;
+  readonly at: number;
+  /** The arguments as JSON. */
+  readonly text: string;
+  readonly ok: boolean;
+}
+
+interface Entered {
+  readonly text: string | null;
+  readonly runs: readonly PastRun[];
+}
+
+const RUNS_MAX = 10;
+const FUNCTIONS_MAX = 50;
+const NOTHING: Entered = { text: null, runs: [] };
+
+/** The last used function is at the end. */
+const entered = new Map<string, Entered>();
+let nextId = 1;
+
+function remember(path: string, changes: Partial<Entered>): void {
+  const before = entered.get(path) ?? NOTHING;
+  entered.delete(path);
+  entered.set(path, { ...before, ...changes });
+  for (const oldest of entered.keys()) {
+    if (entered.size <= FUNCTIONS_MAX) break;
+    entered.delete(oldest);
+  }
+}
+
+export interface Arguments {
+  /** JSON. */
+  readonly text: string;
+  readonly setText: (text: string) => void;
+  /** Newest first. */
+  readonly runs: readonly PastRun[];
+  readonly addRun: (run: Omit<PastRun, "id">) => void;
+}
+
+/** Begins with the arguments in the address, or those edited before, so that leaving a function does not lose them. */
+export function useArguments({ path, args }: FunctionFacts): Arguments {
+  const given = useRoute().search.get("args");
+  const [text, setText] = useState(() =>
+    given ?? entered.get(path)?.text ?? JSON.stringify(exampleOf(args) ?? {}, null, 2)
+  );
+  const [runs, setRuns] = useState(() => entered.get(path)?.runs ?? []);
+  return {
+    text,
+    setText(text) {
+      remember(path, { text });
+      setText(text);
+    },
+    runs,
+    addRun(run) {
+      const { runs } = entered.get(path) ?? NOTHING;
+      const all = [{ ...run, id: nextId++ }, ...runs].slice(0, RUNS_MAX);
+      remember(path, { runs: all });
+      setRuns(all);
+    },
+  };
+}
