@@ -532,19 +532,19 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await button("Save").click();
     await page.getByText("Created", { exact: true }).waitFor();
     const id = new URL(page.url()).hash.split("/").at(-1) ?? "";
-    await asAdmin("_admin/data:patch", { id, set: { total: 2 } });
+    await asAdmin("_admin/data:patch", { id, set: { total: 902 } });
     await undo("Saved");
     await waitForText('Someone else changed "total" while you were editing');
     await button("Load latest version").click();
-    await fillEditor('{ "title": "Shared", "state": "open", "total": 3 }');
+    await fillEditor('{ "title": "Shared", "state": "open", "total": 903 }');
     await button("Save").click();
-    await page.locator(".cell", { hasText: /^3$/ }).waitFor();
+    await page.locator(".cell", { hasText: /^903$/ }).waitFor();
     // Edits made since in the editor are kept.
-    await fillEditor('{ "title": "Shared", "state": "open", "total": 4 }');
+    await fillEditor('{ "title": "Shared", "state": "open", "total": 904 }');
     await undo("Saved");
-    await page.locator(".cell", { hasText: /^3$/ }).waitFor({ state: "detached" });
+    await page.locator(".cell", { hasText: /^903$/ }).waitFor({ state: "detached" });
     await page.getByText("Someone else changed this document").waitFor({ state: "detached" });
-    assert.match(await editor().innerText(), /"total": 4/);
+    assert.match(await editor().innerText(), /"total": 904/);
     await keys("Escape");
     await button("Discard changes").click();
     await asAdmin("_admin/data:remove", { ids: [id] });
