@@ -62,8 +62,10 @@ whole() {
 [ -n "$cache" ] || fail "HOME is not set: set SYNCLINE_CACHE_DIR to a folder for the unpacked program"
 cache="$cache/syncline"
 home="$cache/${id}"
-found=""
-[ ! -e "$home" ] || found=yes
+inode() {
+  ls -di "$home" 2>/dev/null || :
+}
+found="$(inode)"
 if ! whole; then
   mask="$(umask)"
   umask 077
@@ -79,9 +81,9 @@ if ! whole; then
   trap '[ -z "$part" ] || rm -rf "$part"' EXIT
   trap 'exit 1' HUP INT TERM
   part="$(mktemp -d "$cache/.part-XXXXXX")"
-  # Before unpacking, which takes long, and only if it is still damaged: none of several starts moves away what another has
-  # just put in its place.
-  [ -z "$found" ] || whole || mv "$home" "$part/damaged" 2>/dev/null || :
+  # Before unpacking, which takes long, and only the folder that was found damaged: none of several starts moves away what
+  # another has just put in its place.
+  [ -z "$found" ] || [ "$(inode)" != "$found" ] || mv "$home" "$part/damaged" 2>/dev/null || :
   mkdir "$part/${id}"
   ${archive} | { gzip -dc && : >"$part/sound"; } | tar -xf - -C "$part/${id}" &&
     [ -f "$part/sound" ] && [ -f "$part/${id}/complete" ] && contents "$part/${id}" >"$part/${id}/complete" ||
