@@ -72,7 +72,8 @@ Deno.test("[AD12] a backup staged over HTTP is restored by the next start, which
   await server.restart();
   assert.deepEqual(await notes(server), ["before"]);
   const list = await ask("GET", "/backups");
-  assert.deepEqual(list, { backups: [made], restore: null, replication: { enabled: false } });
+  const newest = Date.parse(made.createdAt);
+  assert.deepEqual(list, { backups: [made], newest, restore: null, replication: { enabled: false } });
   const [kept = ""] = await keptFolders(server);
   assert.ok((await Deno.stat(join(server.dataDir, kept, "data.db"))).size > 0);
 });
