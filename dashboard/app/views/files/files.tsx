@@ -2,7 +2,7 @@
 import { type ChangeEvent, type DragEvent, useRef, useState } from "react";
 import { useAction, useMutation, useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
-import { go, href, replace, useRoute } from "../../shell/route.ts";
+import { currentRoute, go, href, replace, useRoute } from "../../shell/route.ts";
 import { Badge, Button, Icon, SearchBar } from "../../ui/controls.tsx";
 import { Dialog, useConfirm } from "../../ui/dialog.tsx";
 import { runPageTask, useIsBusy } from "../../ui/page_tasks.ts";
@@ -126,7 +126,8 @@ export function Files() {
       {fileId !== undefined && (
         <FileSheet
           fileId={fileId}
-          onClose={() => go(["files"], { type: contentType, name })}
+          // Filters may have changed while a deletion was awaited.
+          onClose={() => go(["files"], Object.fromEntries(currentRoute().search))}
         />
       )}
       {dialog}

@@ -2,7 +2,7 @@
 import { type FormEvent, useState } from "react";
 import { useAction } from "syncline/react";
 import { api } from "../../server/api.ts";
-import { go, href, replace, useCreateDialog, useRoute } from "../../shell/route.ts";
+import { currentRoute, go, href, replace, useCreateDialog, useRoute } from "../../shell/route.ts";
 import { Badge, Button, CheckField, Icon, SearchBar, TextField } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Time } from "../../ui/format.tsx";
@@ -109,7 +109,13 @@ export function Users() {
         <ListEnd list={list} />
       </Card>
       {creating && <NewUser onClose={() => setCreating(false)} />}
-      {userId !== undefined && <UserSheet userId={userId} onClose={() => go(["users"], { search, order })} />}
+      {userId !== undefined && (
+        <UserSheet
+          userId={userId}
+          // The search may have changed while a deletion was awaited.
+          onClose={() => go(["users"], Object.fromEntries(currentRoute().search))}
+        />
+      )}
     </View>
   );
 }
