@@ -40,14 +40,18 @@ export async function streamReaders(options: StreamReadersOptions): Promise<Stre
       );
       const bytes = new Uint8Array(16_384);
       let received = 0;
+      let text = "";
       while (received < chunks) {
         const length = await conn.read(bytes);
         if (length === null) return;
         const now = Date.now();
-        for (const [, at] of decoder.decode(bytes.subarray(0, length)).matchAll(/<(\d+)>/g)) {
+        // A time may arrive in two parts.
+        text += decoder.decode(bytes.subarray(0, length));
+        for (const [, at] of text.matchAll(/<(\d+)>/g)) {
           deliveryMs.push(now - Number(at));
           received++;
         }
+        text = text.slice(text.lastIndexOf(">") + 1);
       }
       complete++;
     } finally {
@@ -60,7 +64,7 @@ export async function streamReaders(options: StreamReadersOptions): Promise<Stre
 }
 
 async function newestStream(url: string): Promise<string> {
-  for (;;) {
+  for (let tries = 0; tries < 500; tries++) {
     const response = await fetch(`${url}/api/query`, {
       method: "POST",
       body: JSON.stringify({ path: "answers:newest", args: {} }),
@@ -69,4 +73,5 @@ async function newestStream(url: string): Promise<string> {
     if (value !== null) return value;
     await wait(20);
   }
+  throw new Error("The action has created no stream");
 }

@@ -6,6 +6,8 @@ const MiB = 1024 * KiB;
 export const presenceLimits = {
   /** Rooms of one socket. Further ones are refused. */
   roomsMax: 32,
+  /** Authorizations of one socket in flight. Further rooms are refused. */
+  authorizationsMax: 64,
   /** Members of one room. Further ones are refused. */
   membersMax: 2_000,
   /** State of a member, as JSON. Longer ones are refused, and the member keeps its state. */

@@ -57,6 +57,8 @@ export class SocketPresence implements RoomSubscriber {
   readonly #connection: number;
   readonly #memberships = new Map<string, Membership>();
   #principal: string | null;
+  /** Calls of the app's function in flight, including those for rooms that it has left. */
+  #authorizations = 0;
   #ended = false;
 
   constructor(context: PresenceContext, { sessionId, connectionCount }: SocketClient, socket: PresentSocket) {
@@ -71,7 +73,7 @@ export class SocketPresence implements RoomSubscriber {
   set(room: string, value: Readonly<Record<string, unknown>>): void {
     const known = this.#memberships.get(room);
     const state = JSON.stringify(value);
-    const { stateCharsMax, roomsMax } = presenceLimits;
+    const { stateCharsMax, roomsMax, authorizationsMax } = presenceLimits;
     if (state.length > stateCharsMax) {
       return this.#refuse(
         room,
@@ -81,16 +83,21 @@ export class SocketPresence implements RoomSubscriber {
     if (known === undefined && this.#memberships.size >= roomsMax) {
       return this.#refuse(room, `A client may be in ${roomsMax} rooms at once`);
     }
+    if (known === undefined && this.#authorizations >= authorizationsMax) {
+      return this.#refuse(room, `A client may wait for ${authorizationsMax} authorizations at once`);
+    }
     if (known !== undefined) {
-      this.#socket.keep(state.length - known.state.length);
+      const more = state.length - known.state.length;
       known.state = state;
+      // May end the socket, which releases the characters of all memberships.
+      this.#socket.keep(more);
       if (known.status === "joined") this.#context.rooms.update(room, this.#id, state, this);
       return;
     }
     const membership: Membership = { state, status: "waiting", isAnnounced: false, run: 0 };
-    this.#socket.keep(room.length + state.length);
     this.#memberships.set(room, membership);
-    void this.#authorize(room, membership);
+    this.#socket.keep(room.length + state.length);
+    if (!this.#ended) void this.#authorize(room, membership);
   }
 
   leave(room: string): void {
@@ -150,7 +157,9 @@ export class SocketPresence implements RoomSubscriber {
 
   async #authorize(room: string, membership: Membership): Promise<void> {
     const run = ++membership.run;
+    this.#authorizations++;
     const outcome = checked(await this.#socket.authorize(room));
+    this.#authorizations--;
     if (this.#ended || this.#memberships.get(room) !== membership || membership.run !== run) return;
     if (outcome.ok) {
       const { userId } = this.#socket.identity();

@@ -32,7 +32,7 @@ export class FollowedStreams implements Disposable {
     const known = this.#streams.get(id);
     if (known !== undefined) return known.found;
     if (!/^[\w-]+$/.test(id)) return Promise.resolve("not_found");
-    if (!this.#makeRoom()) return Promise.resolve("overloaded");
+    if (!this.#makeRoom(streamLimits.followedMax - 1)) return Promise.resolve("overloaded");
     const followed: Followed = {
       found: Promise.resolve().then(() => this.#follow(id, followed)),
       live: null,
@@ -59,8 +59,8 @@ export class FollowedStreams implements Disposable {
   async #follow(id: string, followed: Followed): Promise<LiveStream | StreamRefusal> {
     const first = await this.#request(id, 0);
     if (first?.ok !== true) {
-      await first?.body?.cancel();
       this.#streams.delete(id);
+      await first?.body?.cancel().catch(() => {});
       return first?.status === 404 ? "not_found" : "unavailable";
     }
     const live = followed.live = new LiveStream(first.headers.get("content-type") ?? "", this.#clock);
@@ -89,15 +89,19 @@ export class FollowedStreams implements Disposable {
     }
     live.finish("failed");
     await response?.body?.cancel().catch(() => {});
-    await pause(this.#clock, keptMs, signal);
-    if (this.#streams.get(id)?.live === live) this.#streams.delete(id);
+    const isKept = () => this.#streams.get(id)?.live === live;
+    // Responses in progress complete, unless others need the memory.
+    do {
+      await pause(this.#clock, keptMs, signal);
+    } while (isKept() && live.readers > 0 && !signal.aborted);
+    if (isKept()) this.#streams.delete(id);
   }
 
   /** Returns whether the body is complete. */
   async #append(live: LiveStream, { body }: Response): Promise<boolean> {
     try {
       for await (const chunk of body ?? []) {
-        if (!this.#makeRoom()) return false;
+        if (!this.#makeRoom(streamLimits.followedMax)) return false;
         live.append(chunk as Uint8Array);
       }
       return true;
@@ -114,12 +118,15 @@ export class FollowedStreams implements Disposable {
     }
   }
 
-  /** Drops ended streams until there is room for another one. Returns `false` if there is none. */
-  #makeRoom(): boolean {
-    const { followedMax, totalBytesMax } = streamLimits;
-    while (this.#streams.size >= followedMax || this.#sum(({ memoryBytes }) => memoryBytes) > totalBytesMax) {
-      const [id] = [...this.#streams].find(([, { live }]) => live !== null && live.end !== null) ?? [];
-      if (id === undefined) return false;
+  /** Drops ended streams until there are at most `countMax`, with memory for more content. Returns `false` if that is impossible. */
+  #makeRoom(countMax: number): boolean {
+    const { totalBytesMax } = streamLimits;
+    while (this.#streams.size > countMax || this.#sum(({ memoryBytes }) => memoryBytes) > totalBytesMax) {
+      const ended = [...this.#streams].filter(([, { live }]) => live !== null && live.end !== null);
+      const oldest = ended.find(([, { live }]) => live?.readers === 0) ?? ended[0];
+      if (oldest === undefined) return false;
+      const [id, { live }] = oldest;
+      live?.drop();
       this.#streams.delete(id);
     }
     return true;

@@ -18,7 +18,8 @@ export class LiveStream {
   /** Readers that have read everything. */
   readonly #waiting = new Set<() => void>();
   #wake: Timer | null = null;
-  #readers = 0;
+  /** Responses in progress. */
+  readonly #responses = new Set<ReadableStreamDefaultController>();
   #areReadersEnded = false;
 
   constructor(contentType: string, clock: Pick<Clock, "after">) {
@@ -42,7 +43,7 @@ export class LiveStream {
   }
 
   get readers(): number {
-    return this.#readers;
+    return this.#responses.size;
   }
 
   get content(): Uint8Array<ArrayBuffer> {
@@ -60,7 +61,7 @@ export class LiveStream {
     this.#buffer.set(bytes, this.#size);
     this.#size = size;
     // With many readers, several chunks reach them in one write each.
-    const ms = Math.floor(this.#readers / streamLimits.readersPerMs);
+    const ms = Math.floor(this.readers / streamLimits.readersPerMs);
     if (ms === 0) this.#wakeReaders();
     else this.#wake ??= this.#clock.after(ms, () => this.#wakeReaders());
   }
@@ -77,23 +78,31 @@ export class LiveStream {
     this.#wakeReaders();
   }
 
+  /** Breaks off the responses that still read it, because its memory is needed. */
+  drop(): void {
+    for (const response of this.#responses) response.error(new Error("The stream was dropped"));
+    this.#responses.clear();
+    this.#wakeReaders();
+  }
+
   /** Returns the content from `offset` on, until the end. It is read at the pace of its consumer. */
   read(offset: number): ReadableStream<Uint8Array<ArrayBuffer>> {
     let position = offset;
     let wake: (() => void) | null = null;
-    let isOpen = true;
+    let response: ReadableStreamDefaultController;
     const leave = () => {
-      if (isOpen) this.#readers--;
-      isOpen = false;
+      this.#responses.delete(response);
       if (wake !== null) this.#waiting.delete(wake);
     };
-    this.#readers++;
     return new ReadableStream<Uint8Array<ArrayBuffer>>({
+      start: (controller) => {
+        this.#responses.add(response = controller);
+      },
       pull: async (controller) => {
         if (position >= this.#size && this.#end === null && !this.#areReadersEnded) {
           await new Promise<void>((resolve) => this.#waiting.add(wake = resolve));
         }
-        if (!isOpen) return;
+        if (!this.#responses.has(response)) return;
         if (position < this.#size) {
           const end = Math.min(this.#size, position + streamLimits.readBytesMax);
           controller.enqueue(this.#buffer.subarray(position, end));

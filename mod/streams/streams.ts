@@ -113,7 +113,8 @@ export class Streams implements Disposable {
   /** Returns a stream that can be read. Ids are unguessable, and ended streams expire. */
   find(id: string): LiveStream | StreamRefusal {
     if (this.#areReadersEnded) return "unavailable";
-    return this.#streams.get(id)?.live ?? "not_found";
+    const known = this.#streams.get(id);
+    return known === undefined || this.#isExpired(known) ? "not_found" : known.live;
   }
 
   get readers(): number {
@@ -171,7 +172,7 @@ export class Streams implements Disposable {
       dropAt: null,
     });
     this.#bytes += streamLimits.firstBytes;
-    if (own.size === 0) {
+    if (!this.#ofActions.has(ended)) {
       this.#ofActions.set(ended, own);
       // An action that has ended, or whose process has, writes nothing more.
       void ended.finally(() => {
@@ -235,27 +236,32 @@ export class Streams implements Disposable {
     for (const own of this.#ofActions.values()) own.delete(id);
   }
 
+  #isExpired({ dropAt }: KnownStream): boolean {
+    return dropAt !== null && dropAt <= this.#clock.now();
+  }
+
   #dropExpired(): void {
-    const now = this.#clock.now();
-    for (const [id, { dropAt }] of this.#streams) if (dropAt !== null && dropAt <= now) this.#drop(id);
+    for (const [id, stream] of this.#streams) {
+      // Responses in progress complete, unless others need the memory.
+      if (this.#isExpired(stream) && stream.live.readers === 0) this.#drop(id);
+    }
     if (this.#streams.size > 0) return;
     this.#check?.cancel();
     this.#check = null;
   }
 
-  /** Drops the oldest ended stream. Returns `false` if there is none. */
+  /** Drops the oldest ended stream, if possible one without readers. Returns `false` if there is none. */
   #dropOldest(): boolean {
-    for (const [id, { dropAt }] of this.#streams) {
-      if (dropAt === null) continue;
-      this.#drop(id);
-      return true;
-    }
-    return false;
+    const ended = [...this.#streams].filter(([, { dropAt }]) => dropAt !== null);
+    const oldest = ended.find(([, { live }]) => live.readers === 0) ?? ended[0];
+    if (oldest !== undefined) this.#drop(oldest[0]);
+    return oldest !== undefined;
   }
 
-  /** Its readers keep their views until they have read them. */
   #drop(id: string): void {
-    this.#bytes -= this.#streams.get(id)?.live.memoryBytes ?? 0;
+    const live = this.#streams.get(id)?.live;
+    this.#bytes -= live?.memoryBytes ?? 0;
+    live?.drop();
     this.#streams.delete(id);
   }
 }

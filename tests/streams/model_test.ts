@@ -8,7 +8,7 @@ import { FollowedStreams, type StoreFile, streamRoutes, Streams } from "../../mo
 import { randomOf } from "../client/support/random.ts";
 import { FakeClock, settled } from "../support/fake_clock.ts";
 
-const { keptMs, checkMs, streamBytesMax, chunkBytesMax, perActionMax } = streamLimits;
+const { keptMs, checkMs, streamBytesMax, chunkBytesMax, perActionMax, followedMax } = streamLimits;
 
 /** A running action, and its calls of `ctx`. */
 class TestAction {
@@ -246,6 +246,34 @@ Deno.test("SM5 sizes and numbers are limited, and ended streams make room for ne
   world.end();
 });
 
+Deno.test("SM5 a slow response outlives the expiry of its stream, until others need the memory", async () => {
+  const world = new World();
+  const action = new TestAction(world.streams);
+  const id = await action.create({ store: false });
+  for (let n = 0; n < 4; n++) await action.call("write", { stream: id, text: "x".repeat(100_000) });
+  const slow = (await world.get(id)).body!.getReader();
+  const slower = (await world.get(id)).body!.getReader();
+  let size = (await slow.read()).value!.length;
+  await slower.read();
+  await action.call("end", { stream: id });
+  await world.clock.advance(keptMs + 2 * checkMs);
+  assert.equal((await world.get(id)).status, 404);
+  assert.deepEqual([world.streams.readers, world.streams.summary.ended], [2, 1]);
+  for (let part = await slow.read(); !part.done; part = await slow.read()) size += part.value.length;
+  assert.equal(size, 400_000);
+  await Promise.all(Array.from({ length: 20 }, async () => {
+    const stream = await action.create({ store: false });
+    const bytes = new Uint8Array(chunkBytesMax).toBase64();
+    for (let size = 0; size < streamBytesMax; size += chunkBytesMax) {
+      await action.call("write", { stream, bytes }).catch(() => {});
+    }
+  }));
+  assert.deepEqual([world.streams.readers, world.streams.summary.ended], [0, 0]);
+  await assert.rejects(slower.read(), /was dropped/);
+  await action.end();
+  world.end();
+});
+
 Deno.test("SM2 offsets that no stream has are refused", async () => {
   const world = new World();
   const action = new TestAction(world.streams);
@@ -274,6 +302,32 @@ Deno.test("SM6 a follower reads each stream once for all of its readers", async 
   assert.deepEqual(new Set(await texts), new Set(["to all"]));
   assert.equal(world.upstream, 2, "the content, and then its end");
   assert.equal((await world.get("unknown", { follower: true })).status, 404);
+  world.end();
+});
+
+Deno.test("SM6 a follower reads as many open streams as its limit, and refuses another one", async () => {
+  const world = new World();
+  const actions = [
+    new TestAction(world.streams),
+    new TestAction(world.streams),
+    new TestAction(world.streams),
+  ];
+  const ids: string[] = [];
+  for (let n = 0; n <= followedMax; n++) {
+    ids.push(await actions[Math.floor(n / perActionMax)]!.create({ store: false }));
+  }
+  const last = ids.pop()!;
+  const texts = ids.map(async (id) => await (await world.get(id, { follower: true })).text());
+  await settled();
+  assert.equal((await world.get(last, { follower: true })).status, 503);
+  for (const [n, id] of ids.entries()) {
+    const action = actions[Math.floor(n / perActionMax)]!;
+    await action.call("write", { stream: id, text: `text ${n}` });
+  }
+  await settled();
+  for (const action of actions) await action.end();
+  await world.clock.advance(1_000);
+  assert.deepEqual(await Promise.all(texts), ids.map((_, n) => `text ${n}`));
   world.end();
 });
 

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { UserError } from "../../mod/errors.ts";
 import { presenceLimits } from "../../mod/presence/limits.ts";
-import { RoomHub } from "../../mod/presence/mod.ts";
+import { anonymous } from "../../mod/functions/identity.ts";
+import { RoomHub, SocketPresence } from "../../mod/presence/mod.ts";
 import { socketLimits } from "../../mod/limits.ts";
 import { Hub } from "../../mod/sync/hub.ts";
 import { FakeClock } from "../support/fake_clock.ts";
@@ -10,7 +11,8 @@ import { FakeAuthenticator } from "./support/fake_authenticator.ts";
 import { MemoryHost } from "./support/memory_host.ts";
 import { settle, TestSocket } from "./support/test_socket.ts";
 
-const { frameMs, graceMs, graceCheckMs, roomsMax, stateCharsMax, infoCharsMax, updates } = presenceLimits;
+const { frameMs, graceMs, graceCheckMs, roomsMax, authorizationsMax, stateCharsMax, infoCharsMax, updates } =
+  presenceLimits;
 const SESSIONS = ["01890000-0000-7000-8000-000000000001", "01890000-0000-7000-8000-000000000002"] as const;
 
 class PresenceWorld {
@@ -224,6 +226,27 @@ Deno.test("PR5 a socket that reads slowly gets the newest state when it has drai
   assert.deepEqual(Object.values(frame.members).map(({ state }) => state), [{}, { n: 4 }]);
 });
 
+Deno.test("PR6 rooms that a client has left count while their authorization runs", async () => {
+  using world = new PresenceWorld();
+  const socket = await world.open();
+  world.host.auto = false;
+  for (let n = 0; n <= authorizationsMax; n++) {
+    set(socket, `room ${n}`);
+    socket.report({ type: "LeaveRoom", room: `room ${n}` });
+  }
+  await settle();
+  const [refusal, ...others] = socket.all("RoomRefused");
+  assert.match(refusal?.errorMessage ?? "", /may wait for 64 authorizations/);
+  assert.deepEqual([refusal?.room, others], [`room ${authorizationsMax}`, []]);
+  world.host.auto = true;
+  world.host.pin();
+  world.host.answerAll();
+  await world.pass();
+  set(socket, "next");
+  await world.pass();
+  assert.equal(world.rooms.list("next").length, 1);
+});
+
 Deno.test("PR6 too many rooms and large states are refused, and a flood ends the socket", async () => {
   using world = new PresenceWorld();
   const socket = await world.open();
@@ -268,4 +291,35 @@ Deno.test("PR6 all memory of a socket's rooms is released at its end", async () 
   }
   assert.deepEqual(world.rooms.summary, { rooms: 0, members: 0, largest: [] });
   world.hub.validate();
+});
+
+Deno.test("PR6 a socket that ends because its rooms need too much memory releases all of it", async () => {
+  for (const last of [{ room: "b", state: {} }, { room: "a", state: { text: "longer" } }]) {
+    using world = new PresenceWorld();
+    let chars = 0;
+    let calls = 0;
+    let charsMax = Infinity;
+    const presence: SocketPresence = new SocketPresence(
+      { rooms: world.rooms, clock: world.clock, dev: false },
+      { sessionId: SESSIONS[0], connectionCount: 0 },
+      {
+        identity: () => anonymous,
+        authorize: () => {
+          calls++;
+          return Promise.resolve({ ok: true, value: "{}", logLines: [] });
+        },
+        send: () => true,
+        keep: (more) => {
+          chars += more;
+          if (more > 0 && chars > charsMax) presence.end({ grace: false });
+        },
+      },
+    );
+    presence.set("a", {});
+    await world.pass();
+    charsMax = chars;
+    presence.set(last.room, last.state);
+    await world.pass();
+    assert.deepEqual([chars, calls, world.rooms.summary.members], [0, 1, 0]);
+  }
 });

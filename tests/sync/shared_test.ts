@@ -518,3 +518,45 @@ Deno.test("with --dev, a live query that reads the clock is reported once, and o
   assert.equal(warnings.length, 1);
   assert.match(warnings[0] ?? "", /^The live query now reads the clock/);
 });
+
+Deno.test("slow queries request a reader until they run, also if they were not known to be slow at first", async () => {
+  const world = new World({ auto: false, readers: 1 });
+  const { host, hub } = world;
+  let hasSlowQueries = false;
+  let requests = 0;
+  Object.defineProperty(host, "readers", {
+    configurable: true,
+    get: () => ({
+      free: host.hasFreeReader,
+      onFree: () => {},
+      hasSlowQueries,
+      isSlow: ({ udfPath }: { readonly udfPath: string }) => hasSlowQueries && udfPath === "list",
+      slowFree: () => {
+        requests++;
+        return false;
+      },
+    }),
+  });
+  const answers: Promise<unknown>[] = [];
+  const ask = async (udfPath: string, args: Record<string, unknown> = {}) => {
+    answers.push(hub.query({ udfPath, args, identity: anonymous, origin: "client" }));
+    await settle();
+  };
+  await ask("get", { key: "a" });
+  assert.equal(host.refreshBatches.length, 1);
+  host.pin();
+  await settle();
+  await ask("list");
+  assert.equal(requests, 0);
+  hasSlowQueries = true;
+  for (const [n, udfPath] of ["sum", "me", "session"].entries()) {
+    await ask(udfPath);
+    assert.ok(requests > n, `${requests} after ${udfPath}`);
+  }
+  hub.validate();
+  Reflect.deleteProperty(host, "readers");
+  host.auto = true;
+  host.answerAll();
+  await Promise.all(answers);
+  hub.validate();
+});

@@ -67,8 +67,8 @@ export class SharedQueries {
   readonly #index = new Invalidation<SharedQuery>();
   readonly #recentCommits: CommitMemory;
   readonly #dirty = new Set<SharedQuery>();
-  /** Queries that became dirty since `startBatches` looked at them. */
-  #newlyDirty = new Set<SharedQuery>();
+  /** Those that may be slow: queries found to be quick while all readers are busy are removed. */
+  readonly #maybeSlow = new Set<SharedQuery>();
   readonly #batches = new Set<RefreshBatch>();
   /** Queries with more than one version. Pruned when a batch ends. */
   readonly #multiVersion = new Set<SharedQuery>();
@@ -251,15 +251,15 @@ export class SharedQueries {
   /** Starts refresh batches: at most one quick one in each call, and slow ones while readers accept them. */
   startBatches(): void {
     const { host: { readers } } = this.#options;
-    if (this.#awaitingSnapshot) return;
-    const newlyDirty = this.#newlyDirty;
-    this.#newlyDirty = new Set();
-    if (this.#dirty.size === 0) return;
+    if (this.#awaitingSnapshot || this.#dirty.size === 0) return;
     const hasSlow = readers.hasSlowQueries === true;
     if (!readers.free) {
+      if (!hasSlow) return;
       // Only slow queries can have another reader started. A plan for all, after each answer, would take longer than the answers.
-      const isSlow = (query: SharedQuery) => this.#dirty.has(query) && this.#isSlow(query);
-      if (hasSlow && newlyDirty.values().some(isSlow)) this.#startSlowBatches();
+      for (const query of this.#maybeSlow) {
+        if (this.#isSlow(query)) return this.#startSlowBatches();
+        this.#maybeSlow.delete(query);
+      }
       return;
     }
     const { queries, together } = this.#plan();
@@ -289,9 +289,8 @@ export class SharedQueries {
   }
 
   #isSlow(query: SharedQuery): boolean {
-    const { caller } = this.#runIdentity(query);
-    const { udfPath } = query.spec;
-    return this.#options.host.readers.isSlow?.({ udfPath, ...(caller && { caller }) }) ?? false;
+    const call = { udfPath: query.spec.udfPath, ...this.#runIdentity(query) };
+    return this.#options.host.readers.isSlow?.(call) ?? false;
   }
 
   #startBatch(queries: readonly SharedQuery[], options: QueryBatchOptions): void {
@@ -347,13 +346,12 @@ export class SharedQueries {
       obsolete: false,
     };
     query.run = run;
-    this.#dirty.delete(query);
+    this.#setClean(query);
     return run;
   }
 
   #runIdentity(query: SharedQuery): Pick<Run, "identity" | "caller"> {
-    const { host } = this.#options;
-    return query.runIdentity((caller) => host.isBlocked?.(query.spec.udfPath, caller) === true);
+    return query.runIdentity((caller) => this.#options.host.isBlocked?.(query.spec.udfPath, caller) === true);
   }
 
   #answered(query: SharedQuery, { run, answer }: { readonly run: Run; readonly answer: QueryAnswer }): void {
@@ -468,16 +466,21 @@ export class SharedQueries {
   #updateState(query: SharedQuery): void {
     if (query.run !== null) return;
     if (!query.inUse) {
-      this.#dirty.delete(query);
+      this.#setClean(query);
       this.#table.release(query);
     } else if (!query.current || query.waiters.length > 0) {
       if (this.#dirty.has(query)) return;
       this.#dirty.add(query);
-      this.#newlyDirty.add(query);
+      this.#maybeSlow.add(query);
       this.#options.onWork();
     } else {
-      this.#dirty.delete(query);
+      this.#setClean(query);
     }
+  }
+
+  #setClean(query: SharedQuery): void {
+    this.#dirty.delete(query);
+    this.#maybeSlow.delete(query);
   }
 
   #prune(query: SharedQuery): void {
@@ -490,7 +493,7 @@ export class SharedQueries {
   #onDropped(query: SharedQuery): void {
     if (query.readSet !== null) this.#index.remove(query, query.readSet);
     query.readSet = null;
-    this.#dirty.delete(query);
+    this.#setClean(query);
     this.#multiVersion.delete(query);
     this.#ahead.delete(query);
   }

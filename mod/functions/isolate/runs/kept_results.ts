@@ -30,8 +30,11 @@ export class KeptResults {
     const kept = before === text ? base : this.#keep(text, base);
     if (before === undefined) return { value: segments.push(text) - 1, logLines, ...(kept && { kept }) };
     const most = Math.min(before.length, text.length);
-    const head = commonPrefixLength(before, { other: text, most });
-    const tail = commonSuffixLength(before, { other: text, most: most - head });
+    const same = commonPrefixLength(before, { other: text, most });
+    const sameEnd = commonSuffixLength(before, { other: text, most: most - same });
+    // The part is sent as UTF-8, which has no halves of surrogate pairs.
+    const head = (text.charCodeAt(same - 1) & 0xfc00) === 0xd800 ? same - 1 : same;
+    const tail = (text.charCodeAt(text.length - sameEnd) & 0xfc00) === 0xdc00 ? sameEnd - 1 : sameEnd;
     const value = segments.push(text.slice(head, text.length - tail)) - 1;
     return { value, spliced: [head, tail], logLines, ...(kept && { kept }) };
   }
