@@ -1,10 +1,11 @@
 /** API keys: who creates them, what they may call, and how they end. */
 import assert from "node:assert/strict";
 import { ApiKeyVerifier } from "../../mod/auth/api_keys/api_keys.ts";
+import type { CommitEntry } from "../../mod/engine/types.ts";
 import { authLimits } from "../../mod/auth/limits.ts";
 import type { SystemCalls } from "../../mod/auth/system_calls.ts";
 import { isCovered, refuseKey } from "../../mod/functions/key_scope.ts";
-import { createFunctions } from "../../mod/functions/api/mod.ts";
+import { createFunctions, defineTable, id } from "../../mod/functions/api/mod.ts";
 import { functionPath, type FunctionReference } from "../../mod/protocol/function_reference.ts";
 import { password, startTestAccounts, type TestAccounts } from "./support/test_accounts.ts";
 import { codeOf, enrolledUser, verifiedUser } from "./support/test_factors.ts";
@@ -190,6 +191,33 @@ Deno.test("AK4 a key ends with its expiry, its revocation and its user", async (
   await assert.rejects(unknown, { message: "user_not_found" });
 });
 
+Deno.test("AK4 the keys of a user end before the user's documents are deleted", async () => {
+  const tables = {
+    notes: defineTable({ by: id("_users") }).index("by_user", ["by"]).deleteWithUser("by_user"),
+  };
+  const { mutation } = createFunctions({ tables });
+  const add = mutation({
+    args: { by: id("_users") },
+    handler: async (ctx, { by }) => {
+      for (let i = 0; i <= authLimits.cascadeRowsMax; i++) await ctx.db.insert("notes", { by });
+    },
+  });
+  await using accounts = await startTestAccounts({ app: { tables, functions: { "notes:add": add } } });
+  const { accessToken } = await accounts.signInAdmin("root@example.com");
+  const { userId = "" } = await accounts.signUp("a@example.com");
+  await accounts.call("notes:add", { by: userId }, null);
+  const { keyId } = await create(accounts, accessToken, { userId });
+  const usersThen: number[] = [];
+  accounts.service.authenticator.onSessionEnd((ended) => {
+    if ("sessionId" in ended && ended.sessionId === keyId) {
+      usersThen.push(accounts.port.rows("_users").length);
+    }
+  });
+  await accounts.call("_admin/users:remove", { userId }, accessToken);
+  assert.deepEqual(usersThen, [1]);
+  assert.equal(accounts.port.rows("_users").length, 0);
+});
+
 Deno.test("AK4 keys that ended while commits were missed are reported", async () => {
   const row = { keyId: "k", userId: null, name: "ci", kinds: ["query"], functions: ["*"], expiresAt: null };
   let exists = true;
@@ -211,7 +239,15 @@ Deno.test("AK4 keys that ended while commits were missed are reported", async ()
   exists = false;
   assert.ok((await verifier.verify(key)).ok, "cached");
   assert.deepEqual(await verifier.recheck(), ["k"]);
+  assert.deepEqual(await verifier.recheck(), [], "reported once");
   assert.deepEqual(await verifier.verify(key), { ok: false, error: "session has ended" });
+  exists = true;
+  assert.ok((await verifier.verify(key)).ok);
+  // The record of a use.
+  const changes = [{ table: "_api_keys", id: "k", doc: { ...row, lastUsedAt: 0 } }];
+  assert.deepEqual(verifier.applyCommits([{ changes }] as unknown as CommitEntry[]), []);
+  exists = false;
+  assert.deepEqual(await verifier.recheck(), ["k"]);
 });
 
 Deno.test("AK5 users create keys for functions that the operator allows, and see and revoke their own", async () => {
@@ -277,6 +313,22 @@ Deno.test("AK5 patterns of users are compared with those allowed", () => {
   }
 });
 
+Deno.test("AK5 administrators see the keys of services, however many keys users have", async () => {
+  await using accounts = await startTestAccounts();
+  const { accessToken } = await accounts.signInAdmin("root@example.com");
+  const service = await create(accounts, accessToken, {});
+  let newest = "";
+  for (let left = authLimits.keysShownMax, user = ""; left > 0; left--) {
+    if (left % authLimits.keysPerOwnerMax === 0) {
+      ({ userId: user = "" } = await accounts.signUp(`user-${left}@example.com`));
+    }
+    newest = (await create(accounts, accessToken, { userId: user })).keyId;
+  }
+  const keys = await accounts.call("_admin/apiKeys:list", {}, accessToken) as { keyId: string }[];
+  assert.equal(keys.length, authLimits.keysShownMax + 1);
+  assert.deepEqual([keys[0]?.keyId, keys.at(-1)?.keyId], [newest, service.keyId]);
+});
+
 Deno.test("AK1 names, patterns and numbers of keys are bounded", async () => {
   await using accounts = await startTestAccounts();
   const { accessToken } = await accounts.signInAdmin("root@example.com");
@@ -284,6 +336,8 @@ Deno.test("AK1 names, patterns and numbers of keys are bounded", async () => {
     const args of [
       { name: "" },
       { name: "x".repeat(61) },
+      { name: "a\u001b[2J" },
+      { expiresAt: 8.64e15 + 1 },
       { functions: [] },
       { functions: ["_auth:*"] },
       { functions: ["a*b"] },

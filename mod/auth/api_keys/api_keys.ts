@@ -21,14 +21,17 @@ const KEY = /^syncline_key_[\w-]{43}$/;
 const SECRET_BYTES = 32;
 /** Shown in lists, to recognize a key. */
 const SHOWN_CHARS = PREFIX.length + 6;
+/** The latest time that a `Date` can represent. */
+const DATE_MS_MAX = 8_640_000_000_000_000;
 
 const scopeArgs = {
-  name: z.string().trim().min(1).max(authLimits.keyNameCharsMax),
+  /** No control characters: it is printed to terminals. */
+  name: z.string().trim().min(1).max(authLimits.keyNameCharsMax).regex(/^\P{Cc}*$/u),
   kinds: z.array(z.enum(keyKinds)).min(1).max(keyKinds.length).default([...keyKinds]),
   functions: z.array(z.string().min(1).max(authLimits.keyPatternCharsMax).regex(KEY_PATTERN)).min(1)
     .max(authLimits.keyPatternsMax),
   /** Milliseconds since the epoch. Absent: it does not expire. */
-  expiresAt: z.number().optional(),
+  expiresAt: z.number().max(DATE_MS_MAX).optional(),
 };
 const createArgs = z.strictObject({ ...scopeArgs, userId: z.string().optional() });
 const createOwnArgs = z.strictObject({ ...scopeArgs, password: z.string().optional() });
@@ -125,12 +128,17 @@ export class ApiKeyVerifier {
     return revoked;
   }
 
-  /** Looks up all cached keys again after commits may have been missed. Returns the ids of those that are gone. */
+  /** Looks up all known keys again after commits may have been missed. Returns the ids of those that are gone. */
   async recheck(): Promise<string[]> {
-    const known = [...this.#rows.rows()].map(({ keyId }) => keyId);
+    // Not only cached rows: each recorded use drops the row, while sockets of the key stay open.
+    const known = [...this.#ids.entries()];
     this.#rows.clear();
     const gone: string[] = [];
-    for (const keyId of known) if (await this.#rows.find(keyId) === null) gone.push(keyId);
+    for (const [hash, keyId] of known) {
+      if (await this.#rows.find(keyId) !== null) continue;
+      this.#ids.delete(hash);
+      gone.push(keyId);
+    }
     return gone;
   }
 

@@ -81,7 +81,7 @@ export async function forgetProofs(
 }
 
 /** Revokes the API keys of a user. */
-async function dropKeys(ctx: AuthMutationCtx, user: Id<"_users">): Promise<void> {
+export async function dropKeys(ctx: AuthMutationCtx, user: Id<"_users">): Promise<void> {
   const keys = await ctx.db.query("_api_keys").withIndex("by_user", (q) => q.eq("user", user)).collect();
   for (const { _id } of keys) await ctx.db.delete(_id);
 }

@@ -122,11 +122,15 @@ export const revokeOwnApiKey = mutation({
   },
 });
 
-/** Returns all keys, newest first. */
+/** Returns all keys, newest first. If there are too many, it omits the oldest keys that act as users. */
 export const listApiKeys = adminQuery({
   args: {},
-  handler: async (ctx): Promise<ApiKeyInfo[]> =>
-    (await ctx.db.query("_api_keys").order("desc").take(authLimits.keysShownMax)).map(infoOf),
+  handler: async (ctx): Promise<ApiKeyInfo[]> => {
+    const newest = await ctx.db.query("_api_keys").order("desc").take(authLimits.keysShownMax);
+    const shown = new Set(newest.map(({ _id }) => _id));
+    const older = (await keysOf(ctx, undefined)).reverse().filter(({ _id }) => !shown.has(_id));
+    return [...newest, ...older].map(infoOf);
+  },
 });
 
 /** Revokes a key. Its sockets are closed with the commit. */

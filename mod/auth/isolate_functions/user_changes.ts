@@ -9,7 +9,7 @@ import {
   internalQuery,
   systemMutation,
 } from "../tables.ts";
-import { removeUser, setPasswordHash, userByEmail } from "./account_rows.ts";
+import { dropKeys, removeUser, setPasswordHash, userByEmail } from "./account_rows.ts";
 import { insertUser, userCreated } from "./hooks.ts";
 import { endSessionsOf } from "./session_rows.ts";
 import { UserError } from "../../errors.ts";
@@ -72,6 +72,7 @@ export const deleteUserStep = systemMutation({
     const user = await ctx.db.get(userId);
     if (user === null) return null;
     await endSessionsOf(ctx, { user: userId });
+    await dropKeys(ctx, userId);
     const { deleted, more } = await deleteTheirs(ctx, userId);
     if (!more) await removeUser(ctx, user);
     return { deleted, done: !more };

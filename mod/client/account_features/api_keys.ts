@@ -38,7 +38,7 @@ export const ownApiKeys = /* @__PURE__ */ functionReference<
  * has one and no factor was proved in the last ten minutes.
  *
  * @throws `FunctionError`: `keys_disabled`, `key_scope`, `invalid_credentials`, `factor_required`, `confirmation_required`,
- * `too_many_keys`, `invalid_expiry`
+ * `email_not_verified`, `too_many_keys`, `invalid_expiry`
  */
 export async function createApiKey(
   client: SynclineClient,

@@ -114,7 +114,7 @@ Deno.test("the audit log", async (t) => {
     assert.deepEqual((await list())[0]?.args, { mode: "none" });
   });
 
-  await t.step("[AU1] dry runs are not recorded, and a revoked deploy key has its name", async () => {
+  await t.step("[AU1] dry runs are not recorded, and a revoked deploy key has its id and name", async () => {
     const before = (await list()).length;
     const response = await fetch(`${server.url}/api/admin/import/messages?dryRun=true`, {
       method: "POST",
@@ -128,7 +128,7 @@ Deno.test("the audit log", async (t) => {
     const [revoked] = await list();
     assert.deepEqual([revoked?.action, revoked?.args], [
       "_admin/deployKeys:revoke",
-      { keyId: "(hidden)", name: "CI" },
+      { keyId, name: "CI" },
     ]);
   });
 

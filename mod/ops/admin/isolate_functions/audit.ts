@@ -153,14 +153,14 @@ function text(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-/** Argument names whose values are never recorded. */
+/** Argument names whose values are never recorded, except ids, such as `keyId`. */
 const SECRET = /password|secret|token|key|code|url$/i;
 
 /** Summarizes arguments, large ones by size only, so that deleted contents do not survive in the audit log. */
 function summarizeArgs(args: Readonly<Record<string, unknown>>): Record<string, AuditValue> {
   const noted: Record<string, AuditValue> = {};
   for (const [name, value] of Object.entries(args).slice(0, opsLimits.auditArgsMax)) {
-    noted[name] = SECRET.test(name) ? "(hidden)" : summarizeValue(value);
+    noted[name] = SECRET.test(name) && !name.endsWith("Id") ? "(hidden)" : summarizeValue(value);
   }
   return noted;
 }
