@@ -32,6 +32,13 @@ export async function callRunningServer(
   args: Record<string, unknown>,
 ): Promise<unknown> {
   const answer = await sendAdminCommand(dataDir, { command: "call", path, args }).catch((error) => {
+    if (error instanceof Deno.errors.UnexpectedEof || error instanceof Deno.errors.ConnectionReset) {
+      throw new StartError(
+        "The server closed the connection before it answered: the call took longer than 30 s, or the server " +
+          "is stopping or has too many commands in progress. The call may have taken effect",
+        { code: "data_folder", cause: error },
+      );
+    }
     throw new StartError(
       `No server responds at ${adminSocketFile} in "${
         resolve(dataDir)

@@ -61,7 +61,7 @@ export class McpEndpoint {
     const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
     await server.connect(transport);
     try {
-      return await transport.handleRequest(request, { parsedBody: body });
+      return await transport.handleRequest(request, { parsedBody: withoutCancellations(body) });
     } finally {
       await server.close();
     }
@@ -101,6 +101,16 @@ export class McpEndpoint {
       this.#callsInProgress--;
     }
   }
+}
+
+/**
+ * Drops the notifications of a batch with requests. A cancellation would leave its request, and therefore the batch,
+ * without an answer.
+ */
+function withoutCancellations(body: unknown): unknown {
+  if (!Array.isArray(body)) return body;
+  const requests = body.filter((message) => message?.id !== undefined);
+  return requests.length === 0 ? body : requests;
 }
 
 interface ToolAnswer {

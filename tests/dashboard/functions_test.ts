@@ -115,6 +115,11 @@ testDashboard("functions and logs", { functions }, async (dashboard, t) => {
     await page.waitForFunction(() =>
       [...document.querySelectorAll("input")].some(({ value }) => value === "From a link")
     );
+    // Filtering the list keeps the arguments of the link.
+    await page.getByLabel("Filter functions").fill("add");
+    await page.getByRole("link", { name: "whoami" }).waitFor({ state: "detached" });
+    assert.equal(await page.getByLabel("title").inputValue(), "From a link");
+    await page.getByLabel("Filter functions").fill("");
     await page.getByLabel("title").fill("Rug");
   });
 

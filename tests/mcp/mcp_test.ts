@@ -196,6 +196,35 @@ Deno.test("MC1 MC2 MC3 MC4 an agent does the tasks of a backend developer", asyn
     assert.match(await reader.refused("compare_deploy", { hash: "none" }), /folder|version/);
     const options = await reader.text("list_options");
     assert.match(options, /--disable-signups/);
+    const authConfig = JSON.stringify({
+      providers: { github: { clientId: "app", clientSecret: { secret: "very secret" } } },
+    });
+    const { status, body } = await server.post("/api/action", {
+      path: "_admin/settings:set",
+      args: { changes: { authRedirectUrl: server.url, authConfig } },
+    }, { bearer });
+    assert.equal(status, 200, body.errorMessage);
+    const shown = await reader.json("list_options");
+    const setting = shown.find(({ name }: { name: string }) => name === "authConfig");
+    assert.deepEqual([setting.set, setting.text], [true, null], "not even encrypted secrets");
+  });
+
+  await t.step("a batch is answered although it cancels its own request", async () => {
+    const response = await fetch(`${server.url}/api/mcp`, {
+      method: "POST",
+      headers: {
+        "Accept": "application/json, text/event-stream",
+        "Authorization": `Bearer ${bearer}`,
+        "Content-Type": "application/json",
+      },
+      body: JSON.stringify([
+        { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "list_deploys" } },
+        { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 1 } },
+        { jsonrpc: "2.0", id: 2, method: "ping" },
+      ]),
+      signal: AbortSignal.timeout(20_000),
+    });
+    assert.deepEqual((await response.json()).map(({ id }: { id: number }) => id).toSorted(), [1, 2]);
   });
 
   await t.step("10. its answers are bounded, and every call is in the audit log", async () => {

@@ -1,5 +1,7 @@
 /** The commands that ask a running server: `run` and `users ...`, by the local socket in its data folder. */
 import assert from "node:assert/strict";
+import { adminSocketFile } from "../../mod/auth/mod.ts";
+import { LocalSocket } from "../../mod/kit/local_socket.ts";
 import { startTestServer } from "../auth/server/test_server.ts";
 import { Commands } from "../support/commands.ts";
 
@@ -65,4 +67,18 @@ Deno.test("OP1 OP2 functions are run and users looked after from the command lin
   const gone = await syncline(["users", "verify", "ada@example.com"]);
   assert.equal(gone.code, 1);
   assert.match(gone.err, /User ada@example\.com does not exist/);
+});
+
+Deno.test("OP1 a command whose connection closes reports that its call may have taken effect", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    using socket = await LocalSocket.open(folder, adminSocketFile);
+    const closed = socket.listener.accept().then((connection) => connection.close());
+    const ran = await commands.run(["run", "notes:twice", "--data", folder]);
+    await closed;
+    assert.equal(ran.code, 1);
+    assert.match(ran.err, /closed the connection before it answered.* may have taken effect/);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
 });

@@ -68,7 +68,14 @@ export const operationTools: readonly Tool[] = [
       "List the options that administrators can change while the server runs, with their values. " +
       "Secrets are not shown.",
     args: z.strictObject({}),
-    run: (_, { call }) => call("_admin/settings:list", {}),
+    async run(_, { call }) {
+      const settings = await call("_admin/settings:list", {}) as readonly {
+        readonly text: string | null;
+        readonly encryptsSecrets: boolean;
+      }[];
+      // The dashboard needs encrypted secrets to edit the value around them.
+      return settings.map((each) => each.encryptsSecrets ? { ...each, text: null } : each);
+    },
   }),
   readTool({
     name: "read_documentation",

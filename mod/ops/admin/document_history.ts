@@ -25,7 +25,7 @@ export interface DocumentChange {
 export type DocumentChanges = {
   /** Newest first. */
   readonly changes: readonly DocumentChange[];
-  /** Start of the time that was searched; `null` if nothing was shipped yet. */
+  /** Start of the time for which all changes are known; `null` if there is none. */
   readonly since: number | null;
 } | null;
 

@@ -151,9 +151,10 @@ export class Alerts implements AsyncDisposable {
     const now = this.#now();
     const isSilent = this.#config.quietHours !== null && isQuiet(this.#config.quietHours, now);
     const rowsByKey = new Map(rows.map((row) => [row.key, row]));
-    const began = isSilent || this.#channels.length === 0 || rows.length >= alertLimits.rowsMax
+    const began = isSilent || this.#channels.length === 0
       ? []
-      : issues.filter(({ key }) => this.#streak(key) >= CONFIRMED && this.#isNews(key, rowsByKey.get(key)));
+      : issues.filter(({ key }) => this.#streak(key) >= CONFIRMED && this.#isNews(key, rowsByKey.get(key)))
+        .slice(0, Math.max(0, alertLimits.rowsMax - rows.length));
     const ended = rows.filter((row) => this.#streak(row.key) <= -CONFIRMED && this.#isOver(row));
     const recovered = ended.filter(({ reportedAt, mutedUntil = 0 }) =>
       reportedAt !== undefined && mutedUntil <= now

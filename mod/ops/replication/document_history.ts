@@ -18,7 +18,7 @@ export interface DocumentState {
 export interface DocumentHistory {
   /** Newest first. */
   readonly states: readonly DocumentState[];
-  /** Start of the time that was searched; `null` without segments. */
+  /** Start of the time for which all states are known; `null` if there is none. */
   readonly since: number | null;
 }
 
@@ -39,12 +39,16 @@ export async function documentHistory(
   for (const segment of segments) {
     // Pieces of a merged segment may still exist.
     const found: DocumentState[] = [];
+    let isLate = false;
     for await (const row of rowsOf(target, [segment])) {
-      if (now() >= until) break;
+      isLate = now() >= until;
+      if (isLate) break;
       if (!row.body.includes(id)) continue;
       for (const { ts, at, changes } of readRow(row).commits) {
         const change = changes.find((change) => change.id === id);
         if (change !== undefined && !known.has(ts)) found.push({ ts, at, text: change.text });
+        // A segment begins with its oldest commit.
+        if (found.length > historyStatesMax) found.shift();
       }
     }
     for (const state of found.toReversed()) {
@@ -52,10 +56,13 @@ export async function documentHistory(
       states.push(state);
       chars += state.text?.length ?? 0;
     }
-    since = segment.minAt;
+    if (!isLate) since = segment.minAt;
     bytes += segment.file.size;
     const spent = states.length >= historyStatesMax || bytes >= historyBytesMax || chars >= historyCharsMax;
     if (spent || now() >= until) break;
   }
-  return { states: states.toSorted((a, b) => b.ts - a.ts).slice(0, historyStatesMax), since };
+  const newest = states.toSorted((a, b) => b.ts - a.ts).slice(0, historyStatesMax);
+  // Earlier states may have been left out.
+  if (newest.length === historyStatesMax) since = newest.at(-1)?.at ?? since;
+  return { states: newest, since };
 }

@@ -179,6 +179,21 @@ Deno.test("AD15 roles of administrators", async (t) => {
     });
   }
 
+  await t.step("MC1 editors connect agents, viewers do not", async () => {
+    const message = { jsonrpc: "2.0", id: 1, method: "ping" };
+    for (const [role, expected] of [["viewer", 403], ["editor", 200]] as const) {
+      const headers = {
+        "Accept": "application/json, text/event-stream",
+        "Authorization": `Bearer ${tokens[role]}`,
+        "Content-Type": "application/json",
+      };
+      const body = JSON.stringify(message);
+      const response = await fetch(`${server.url}/api/mcp?write=true`, { method: "POST", headers, body });
+      await response.body?.cancel();
+      assert.equal(response.status, expected, role);
+    }
+  });
+
   await t.step("a changed role takes effect at once", async () => {
     const admins: { adminId: string; email: string }[] = await ok("query", "_admin/administrators:list");
     const adminId = admins.find(({ email }) => email === "editor@example.com")?.adminId ?? "";

@@ -25,6 +25,8 @@ const SUBJECTS = [
   ["_admin/env:", "Variables"],
   ["_admin/apiKeys:", "API keys"],
   ["_admin/deployKeys:", "Deploy keys"],
+  ["_admin/alerts:", "Alerts"],
+  ["mcp:", "Tools of agents"],
   ["PUT /api/admin/functions", "Deploys"],
   ["POST /api/admin/functions/rollback", "Rollbacks"],
   ["POST /api/admin/backups", "Backups"],

@@ -152,13 +152,18 @@ const version = (verb: string): Describe => (arg) => ({
   to: href(["versions"]),
 });
 
-/** Requests by method and path; the group of the pattern is the name in the path. */
+/** Requests by method and path, and tools of agents; the group of the pattern is the name in the path. */
 const REQUESTS: readonly (readonly [RegExp, (name: string) => Describe])[] = [
   [/^PUT \/api\/admin\/functions$/, () => version("deployed version")],
   [/^POST \/api\/admin\/functions\/rollback$/, () => version("rolled back to version")],
   [/^PATCH \/api\/admin\/functions\/env$/, () => (arg) => ({
     verb: "changed variables",
     rest: `: ${arg("variables")}`,
+  })],
+  [/^mcp:(\w+)$/, (tool) => (arg) => ({
+    verb: "used the agent tool",
+    subject: tool,
+    rest: arg("path") === "" ? "" : `: ${arg("path")}`,
   })],
   [/^POST \/api\/admin\/impersonate$/, () => user("signed in as")],
   [/^POST \/api\/admin\/import\/(.+)$/, (table) => (arg) => ({

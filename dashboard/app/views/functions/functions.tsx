@@ -26,8 +26,10 @@ export function Functions() {
     }
     return [...byFile];
   }, [functions, filter, kind]);
+  // The arguments of a link stay in the address: without them, the function would be opened again.
+  const args = search.get("args") ?? "";
   const filterBy = (changes: Partial<typeof shown>) =>
-    replace(["functions", ...(chosen === undefined ? [] : [chosen])], { ...shown, ...changes });
+    replace(["functions", ...(chosen === undefined ? [] : [chosen])], { ...shown, ...changes, args });
   const fact = functions?.find(({ path }) => path === chosen);
   return (
     <View title="Functions" text="Queries, mutations and actions of the app.">
@@ -79,7 +81,7 @@ export function Functions() {
             {fact !== undefined && <a className="back" href={href(["functions"], shown)}>All functions</a>}
             {fact === undefined
               ? chosen === undefined ? <AllFunctions /> : <Empty title="Function not found" />
-              : <FunctionPage key={`${fact.path} ${search.get("args") ?? ""}`} fact={fact} />}
+              : <FunctionPage key={`${fact.path} ${args}`} fact={fact} />}
           </div>
         </div>
       )}
