@@ -129,6 +129,8 @@ Deno.test("[AD5] the list describes every backup, newest first, and damaged ones
       },
       { name: "broken.tar.zst", size: 12, createdAt: "2030-01-01T00:00:00.000Z", error: damaged.error },
     ],
+    // Known only of backups that this server has made or found at its schedule.
+    newest: null,
     restore: null,
     replication: { enabled: false },
   });

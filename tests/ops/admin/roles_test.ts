@@ -129,7 +129,7 @@ Deno.test("AD15 roles of administrators", async (t) => {
     ...listed.filter(({ visibility }) => visibility === "admin").map(({ path, kind }) =>
       [path, kind] as const
     ),
-    // The last one is for the command line.
+    // The other one is for the command line.
     ...actions.filter((path) => path !== "_admin/mcp:handle").map((path) => [path, "action"] as const),
   ]);
   const tokens: Record<string, string> = {};
