@@ -198,6 +198,7 @@ Deno.test("[AD11] an unreadable marker is reported to the administrator", async 
   const list = await app.request("/backups");
   assert.deepEqual([list.status, await list.json()], [200, {
     backups: [],
+    newest: null,
     restore: { error: "Cannot understand the marker" },
     replication: { enabled: false },
   }]);

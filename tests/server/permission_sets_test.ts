@@ -57,8 +57,9 @@ const SETS: readonly { readonly set: string; readonly name: string; readonly all
   },
   {
     set: "appTests",
-    name: "the set that apps are tested with from Node starts nothing and reads no environment",
-    allows: [...FILES, ...NETWORK, ...ROOM],
+    // The bundler is started by `sh`.
+    name: "the set that apps are tested with from Node starts nothing but sh and reads no environment",
+    allows: [...FILES, ...NETWORK, ...SH, ...ROOM],
   },
   {
     set: "buildServer",
@@ -108,7 +109,12 @@ const PROBE = fileURLToPath(new URL("./support/permission_probe.ts", import.meta
 async function attempts(set: string): Promise<Record<string, "allowed" | "refused">> {
   const { success, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
     args: ["run", "--quiet", "--no-prompt", `-P=${set}`, PROBE],
-    env: { SYNCLINE_PROBE: "1", HOME: Deno.env.get("HOME") ?? "/", PATH: Deno.env.get("PATH") ?? "" },
+    env: {
+      SYNCLINE_PROBE: "1",
+      AWS_SECRET_ACCESS_KEY: "1",
+      HOME: Deno.env.get("HOME") ?? "/",
+      PATH: Deno.env.get("PATH") ?? "",
+    },
   }).output();
   assert.ok(success, new TextDecoder().decode(stderr));
   return JSON.parse(new TextDecoder().decode(stdout));

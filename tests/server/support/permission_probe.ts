@@ -15,9 +15,9 @@ const attempts: Record<string, Attempt> = {
   "start sh": () => new Deno.Command("sh", { args: ["-c", "true"] }).output(),
   "start itself": () => new Deno.Command(Deno.execPath(), { args: ["--version"] }).output(),
   "start another program": () => new Deno.Command("/bin/ls", { stdout: "null" }).output(),
-  "read SYNCLINE_ variables": () => Deno.env.get("SYNCLINE_PROBE"),
-  "read PATH's neighbours": () => Deno.env.get("AWS_SECRET_ACCESS_KEY"),
-  "read the whole environment": () => Deno.env.toObject(),
+  "read SYNCLINE_ variables": () => refuseIfHidden(Deno.env.get("SYNCLINE_PROBE")),
+  "read PATH's neighbours": () => refuseIfHidden(Deno.env.get("AWS_SECRET_ACCESS_KEY")),
+  "read the whole environment": () => refuseIfHidden(Deno.env.toObject()["AWS_SECRET_ACCESS_KEY"]),
   "load a native library": () => Deno.dlopen("libc.so.6", {}).close(),
   "ask for the machine's name": () => Deno.hostname(),
   "ask for the room on a disk": () => statfs("."),
@@ -32,6 +32,11 @@ const attempts: Record<string, Attempt> = {
 
 function refuseUnlessGranted({ state }: Deno.PermissionStatus): void {
   if (state !== "granted") throw new Deno.errors.NotCapable("not granted");
+}
+
+/** Sets can hide variables that are set instead of refusing to read them. */
+function refuseIfHidden(value: string | undefined): void {
+  if (value === undefined) throw new Deno.errors.NotCapable("hidden");
 }
 
 const outcomes: Record<string, string> = {};
