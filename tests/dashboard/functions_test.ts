@@ -129,10 +129,8 @@ testDashboard("functions and logs", { functions }, async (dashboard, t) => {
     await list.getByRole("link", { name: "tidy" }).waitFor();
     await list.getByRole("link", { name: "whoami" }).waitFor({ state: "detached" });
     await list.getByRole("link", { name: "tidy" }).click();
-    assert.match(
-      await page.getByLabel("Code", { exact: true }).innerText(),
-      /^npx syncline run orders:tidy '\{\}'/,
-    );
+    const code = page.getByLabel("Code", { exact: true });
+    await until(async () => /^npx syncline run orders:tidy '\{\}'/.test(await code.innerText()));
     await page.getByLabel("Kind", { exact: true }).selectOption("");
     await list.getByRole("link", { name: "whoami" }).waitFor();
     await go("functions/orders%3Aadd");

@@ -17,6 +17,9 @@ const LAUNCH_FLAGS = [
   "--disable-sync",
 ];
 
+/** Time after which a step on a page hangs. Steps are shorter than what {@linkcode HANG_MS} allows for. */
+const STEP_MS = 100_000;
+
 /** Starts a headless Chromium; close it with its `close()`. Throws if there is none: such a test `needs(chromium, ...)`. */
 export async function launchChromium(): Promise<Browser> {
   const executablePath = pathOf(chromium);
@@ -28,13 +31,13 @@ export async function launchChromium(): Promise<Browser> {
   const newContext = browser.newContext.bind(browser);
   browser.newContext = async (options) => {
     const context = await newContext(options);
-    context.setDefaultTimeout(HANG_MS);
+    context.setDefaultTimeout(STEP_MS);
     return context;
   };
   const newPage = browser.newPage.bind(browser);
   browser.newPage = async (options) => {
     const page = await newPage(options);
-    page.setDefaultTimeout(HANG_MS);
+    page.setDefaultTimeout(STEP_MS);
     return page;
   };
   return browser;
