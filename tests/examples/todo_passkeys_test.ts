@@ -87,9 +87,11 @@ Deno.test(needs(chromium, "PK1 a user adds passkeys and signs in with them in a 
       await button("Sign out").click();
       await button("Sign in with a passkey").waitFor();
     };
+    /** The prompt that waits in the field would sign in first if the authenticator answered before the click. */
     const signIn = async () => {
-      await present(true);
+      await present(false);
       await button("Sign in with a passkey").click();
+      await present(true);
     };
 
     await t.step("PK1 the passkey signs in from the button, without an address", async () => {
@@ -114,6 +116,8 @@ Deno.test(needs(chromium, "PK1 a user adds passkeys and signs in with them in a 
       await signIn();
       await page.waitForTimeout(300);
       await button("Sign in with a passkey").waitFor();
+      // Otherwise the prompt of the reloaded page's field would sign in before the button is clicked.
+      await present(false);
       await cdp.send("WebAuthn.setUserVerified", { authenticatorId, isUserVerified: true });
       await page.reload();
       await signIn();
