@@ -56,7 +56,7 @@ const rowsByName: Record<string, (context: BenchContext) => Promise<Row[]>> = {
   replication: async (context) => [...await replicationRows(context), ...await shippingRows(context)],
 };
 
-/** Installs and starts a program of others, so it runs only when it is asked for. */
+/** Installs and starts third-party software, so it runs only when it is named. */
 const ON_REQUEST = "competitors";
 
 const encoder = new TextEncoder();

@@ -149,7 +149,7 @@ export async function webSocketLoop(loop: WebSocketLoop): Promise<ClosedLoopResu
 }
 
 export interface HttpLoop extends ClosedLoop {
-  /** The calls: transfers, reads of balances, posts of members to their rooms, or what a template says. */
+  /** The calls: transfers, reads of balances, posts of members to their rooms, or requests of a template. */
   readonly calls?: "transfers" | "reads" | "posts" | RequestTemplate;
 }
 

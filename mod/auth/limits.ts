@@ -59,6 +59,8 @@ export const authLimits = {
   recoveryCodes: 10,
   /** Factors can be changed for this time after one was proved. */
   factorFreshMs: 10 * 60_000,
+  /** Accounts without a factor can make such changes for this time after a sign-in or a confirmed password. */
+  confirmationFreshMs: 10 * 60_000,
   /** Time to use the challenge of a passkey. */
   passkeyChallengeMs: 5 * 60_000,
   /** Passkeys of one user. */
@@ -79,14 +81,12 @@ export const authLimits = {
   keyNameCharsMax: 60,
   /** Patterns in the scope of an API key. */
   keyPatternsMax: 50,
-  /** Maximum length of such a pattern. */
+  /** Maximum length of a pattern. */
   keyPatternCharsMax: 200,
   /** API keys cached to verify calls without a look-up. */
   cachedKeysMax: 10_000,
   /** Minimum time between two records of the use of an API key. */
   keyUseNotedMs: 60_000,
-  /** Without a factor, they can be changed for this time after a sign-in or a confirmed password. */
-  confirmationFreshMs: 10 * 60_000,
   /** Valid links for each kind and address; a new one replaces the oldest. */
   liveLinksMax: 3,
   /** Concurrent password hashes; each takes 19 MiB and one core. */

@@ -52,12 +52,14 @@ export {
   type ExternalIssuers,
   type TokenVerification,
 } from "./authenticator.ts";
-export { ApiKeyVerifier, isApiKey } from "./api_keys/api_keys.ts";
+export { ApiKeyVerifier } from "./api_keys/api_keys.ts";
 export { AccessTokens } from "./tokens/access_token.ts";
 export { AdminChannel, adminSocketFile, sendAdminCommand } from "./admin/admin_channel.ts";
 export { type AdminAnswer, type AdminCommand, runAdminCommand } from "./admin/admin_channel.ts";
 export { AdminAccounts } from "./admin/admin_accounts.ts";
 export { type Mailer, printingMailer, smtpMailer, type SmtpOptions } from "./mail/mailer.ts";
+export { normalizedEmail } from "./email_address.ts";
+export { parseEntry } from "./redirects.ts";
 export { authOperations } from "./routes.ts";
 export {
   AuthConfigError,
@@ -322,8 +324,6 @@ function ownActions(own: OwnAccountActions): ReadonlyMap<string, MainAction> {
     ["_auth:changeEmail", mainAction(changeEmailArgs, (args, identity) => own.changeEmail(args, identity))],
   ]);
 }
-export { normalizedEmail } from "./email_address.ts";
-export { parseEntry } from "./redirects.ts";
 
 function linkActions(links: Links): ReadonlyMap<string, MainAction> {
   return new Map([

@@ -13,7 +13,10 @@ export interface KeyScope {
 
 /** The caller of a function. All anonymous callers are equal. */
 export interface Identity {
-  /** `user:<id>`, `admin:<id>`, `key:<id>` for an API key without a user, or `null` if anonymous. Part of the key of replay records and principal-scoped queries. */
+  /**
+   * `user:<id>`, `admin:<id>`, `key:<id>` for an API key without a user, or `null` if anonymous. Part of the key of replay
+   * records and principal-scoped queries.
+   */
   readonly principal: string | null;
   readonly userId: string | null;
   readonly adminId: string | null;

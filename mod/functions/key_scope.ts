@@ -2,7 +2,10 @@
 import type { Identity, KeyKind } from "./identity.ts";
 import type { Outcome } from "./outcome.ts";
 
-/** Returns the error of a client's call outside of the scope of its key; otherwise `null`. Functions of the service are in no scope. */
+/**
+ * Returns the error of a client's call outside of the scope of its key; otherwise `null`. Functions of the service are in no
+ * scope.
+ */
 export function refuseKey({ key }: Identity, kind: KeyKind, udfPath: string): Outcome | null {
   if (key === undefined) return null;
   const permitted = !udfPath.startsWith("_") && key.kinds.includes(kind) &&

@@ -67,7 +67,7 @@ export class FollowedRooms implements Rooms, RoomLinkEvents, Disposable {
     this.#report({ t: "leave", room: name, id, grace });
   }
 
-  /** A link to a leader has opened, which knows none of these members, or has noted their absence. */
+  /** A link to a leader has opened. The leader knows none of these members, or counts them as absent. */
   opened(): void {
     this.#unsent.clear();
     for (const [room, { own }] of this.#rooms) {

@@ -86,7 +86,7 @@ export class RoomHub implements Rooms, Disposable {
     return new RoomFollower(this, output);
   }
 
-  /** Whether members of followers may be missing, because this server leads since a short time. */
+  /** Whether members of followers may be missing, because this server became the leader a short time ago. */
   get isSettling(): boolean {
     return this.#settling !== null;
   }

@@ -147,8 +147,7 @@ export class SocketPresence implements RoomSubscriber {
   full(room: string): void {
     const membership = this.#memberships.get(room);
     if (membership === undefined) return;
-    membership.status = "refused";
-    this.#refuse(room, `The room has ${presenceLimits.membersMax} members, which is the limit`);
+    this.#reject(room, membership, `The room has ${presenceLimits.membersMax} members, which is the limit`);
   }
 
   #leave(room: string, grace: boolean): void {
@@ -176,9 +175,14 @@ export class SocketPresence implements RoomSubscriber {
       return;
     }
     if (membership.status === "joined") this.#leave(room, false);
+    this.#reject(room, membership, outcome.error);
+  }
+
+  /** Refuses a membership until the identity of the socket changes. */
+  #reject(room: string, membership: Membership, why: string | CallError): void {
     membership.status = "refused";
     membership.isAnnounced = false;
-    this.#refuse(room, outcome.error);
+    this.#refuse(room, why);
   }
 
   #refuse(room: string, why: string | CallError): void {
@@ -186,7 +190,7 @@ export class SocketPresence implements RoomSubscriber {
       ? { errorMessage: why, errorData: null }
       : publicError(why, { dev: this.#context.dev });
     const isMember = this.#memberships.get(room)?.status === "joined";
-    // A client that does not read it finds out by the missing members.
+    // A client that reads too slowly for it notices by the missing members.
     this.#socket.send(JSON.stringify({ type: "RoomRefused", room, isMember, ...refusal }));
   }
 }

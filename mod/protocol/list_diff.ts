@@ -22,7 +22,7 @@ export class ListText {
     return this.text.charCodeAt(0) === 0x5b;
   }
 
-  /** Found by a walk over the whole string, unless {@linkcode derive} has set them. */
+  /** Found by a scan of the whole string, unless {@linkcode derive} has set them. */
   get commas(): Uint32Array {
     return this.#commas ??= commasOf(this.text);
   }

@@ -101,7 +101,7 @@ export const roomStateSchema = z.object({
   members: roomMembers,
 });
 
-/** Changes since the frame before. `joined` also contains members whose `info` has changed. */
+/** Changes since the previous frame. `joined` also contains members whose `info` has changed. */
 export const roomChangedSchema = z.object({
   type: z.literal("RoomChanged"),
   room: z.string(),

@@ -3,8 +3,8 @@ import type { FunctionCall } from "../functions/host_port.ts";
 import type { Outcome } from "../functions/outcome.ts";
 import type { CallPort, SystemCalls } from "../functions/system_calls.ts";
 import { createApi } from "../protocol/api_reference.ts";
-import type { RecentFailures, WaitingJobs } from "./isolate_functions/jobs.ts";
-import type { cronFunctions, jobFunctions } from "./isolate_functions/mod.ts";
+import type { jobFunctions, RecentFailures, WaitingJobs } from "./isolate_functions/jobs.ts";
+import type { cronFunctions } from "./isolate_functions/mod.ts";
 
 export interface SchedulerPort extends CallPort {
   /** Runs an action of the app, the service or the main process. */

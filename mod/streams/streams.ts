@@ -27,6 +27,8 @@ interface KnownStream extends Pick<StreamFile, "name" | "createdBy"> {
   /** Action that created it. */
   readonly udfPath: string;
   readonly startedAt: number;
+  /** Whether `end()` was called. Its content is complete, and the result of storing it decides how it ends. */
+  isEnding: boolean;
   /** The end of its time in memory; `null` while it is open. */
   dropAt: number | null;
 }
@@ -99,7 +101,7 @@ export class Streams implements Disposable {
       ["_ctx/streams:end", mainAction(streamSchema, ({ stream }) => this.#endStream(stream))],
       [
         "_ctx/streams:fail",
-        mainAction(streamSchema, ({ stream }) => Promise.resolve(this.#finish(stream, "failed"))),
+        mainAction(streamSchema, ({ stream }) => Promise.resolve(this.#fail(stream))),
       ],
     ]);
   }
@@ -169,6 +171,7 @@ export class Streams implements Disposable {
       createdBy: userId ?? adminId,
       udfPath: calledBy,
       startedAt: this.#clock.now(),
+      isEnding: false,
       dropAt: null,
     });
     this.#bytes += streamLimits.firstBytes;
@@ -177,7 +180,7 @@ export class Streams implements Disposable {
       // An action that has ended, or whose process has, writes nothing more.
       void ended.finally(() => {
         this.#ofActions.delete(ended);
-        for (const stream of own) this.#finish(stream, "failed");
+        for (const stream of own) this.#fail(stream);
       });
     }
     own.add(id);
@@ -195,7 +198,7 @@ export class Streams implements Disposable {
       );
     }
     if (live.size + chunk.length > streamBytesMax) {
-      this.#finish(id, "failed");
+      this.#fail(id);
       throw new UserError("stream_too_large", `A stream has at most ${streamBytesMax} bytes`);
     }
     // The buffer may double.
@@ -209,7 +212,9 @@ export class Streams implements Disposable {
 
   /** Returns the id of the stored file; `null` if it is not stored. Readers receive the end when it is. */
   async #endStream(id: string): Promise<string | null> {
-    const { live: { content, contentType }, isStored, name, createdBy } = this.#open(id);
+    const stream = this.#open(id);
+    const { live: { content, contentType }, isStored, name, createdBy } = stream;
+    stream.isEnding = true;
     try {
       const file = isStored ? await this.#store({ content, contentType, name, createdBy }) : null;
       this.#finish(id, "ended");
@@ -222,10 +227,15 @@ export class Streams implements Disposable {
 
   #open(id: string): KnownStream {
     const stream = this.#streams.get(id);
-    if (stream === undefined || stream.live.end !== null) {
+    if (stream === undefined || stream.isEnding || stream.live.end !== null) {
       throw new UserError("stream_ended", "The stream has ended");
     }
     return stream;
+  }
+
+  /** Ends a stream with an error, unless `end()` was called. */
+  #fail(id: string): void {
+    if (this.#streams.get(id)?.isEnding !== true) this.#finish(id, "failed");
   }
 
   #finish(id: string, end: "ended" | "failed"): void {

@@ -31,7 +31,10 @@ export interface HttpCallsOptions {
   readonly authenticator: Authenticator;
   /** Sends full error texts and log lines. */
   readonly dev: boolean;
-  /** Headers for browsers, other than the content type. Answers to requests without an `Origin` header, which every POST of a page has, omit them. */
+  /**
+   * Headers for browsers, other than the content type. Answers to calls without an `Origin` header, which every POST of a page
+   * has, omit them unless the call is named by `Syncline-Request`.
+   */
   readonly headers: Readonly<Record<string, string>>;
   /** Returns the client address of a request, behind trusted proxies. */
   readonly addressOf?: (request: Request, info?: Deno.ServeHandlerInfo) => string;
@@ -64,7 +67,7 @@ function replayKey(text: string): ReplayKey | null {
   return parsed.success && Number.isSafeInteger(requestId) ? { sessionId: parsed.data, requestId } : null;
 }
 
-/** The runtime has a shorter way for a string with this header alone. */
+/** The runtime has a fast path for a string with this header alone. */
 const jsonOnly = { "Content-Type": "application/json" } as const;
 
 const BEARER = /^Bearer +([^\s]+) *$/i;

@@ -1,4 +1,4 @@
-/** API keys: who creates them, what they may call, and how they end. */
+/** Creation, scope and end of API keys. */
 import assert from "node:assert/strict";
 import { ApiKeyVerifier } from "../../mod/auth/api_keys/api_keys.ts";
 import type { CommitEntry } from "../../mod/engine/types.ts";

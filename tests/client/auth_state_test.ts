@@ -165,7 +165,7 @@ Deno.test("a listener may sign out or set other tokens immediately: all listener
   client.setAuth(() => Promise.resolve("a"), (is) => changes.push(`a ${is}`));
   const socket = await test.open();
   socket.receive(transition([[0, 0, 0], [0, 1, 1]]));
-  assert.deepEqual(changes, ["a true"], "nobody has accepted b yet");
+  assert.deepEqual(changes, ["a true"], "the server has not accepted b yet");
   await settle();
   assert.deepEqual(test.sentTokens(), ["a", "b"]);
   client.clearAuth();

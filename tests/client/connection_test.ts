@@ -129,7 +129,7 @@ Deno.test("waking ends a pause immediately, and drops a socket after 20 s of sil
     ["dropSocket", "setTimer", "down", "openSocket", "setTimer"],
   );
   assert.equal(machine.phase, "connecting");
-  assert.deepEqual(machine.step({ type: "wake", now: 20_001 }), [], "an attempt under way is kept");
+  assert.deepEqual(machine.step({ type: "wake", now: 20_001 }), [], "an attempt in progress is kept");
   machine.step({ type: "closed", now: 20_002, code: 1006, reason: "" });
   assert.deepEqual(types(machine.step({ type: "wake", now: 20_003 })), ["openSocket", "setTimer"]);
 });

@@ -16,7 +16,7 @@ Deno.test("users change their name and password, and rejected changes report why
       await assert.rejects(auth.signOutEverywhere(), { name: "FunctionError", code: "not_signed_in" });
       await auth.signUp(account);
       await auth.setName("Ada");
-      const { userId, ...rest } = await auth.account() ?? assert.fail("nobody is signed in");
+      const { userId, ...rest } = await auth.account() ?? assert.fail("no user is signed in");
       assert.deepEqual(rest, {
         email: account.email,
         emailVerified: false,
@@ -75,7 +75,7 @@ Deno.test("sessions are listed live and ended one by one or all together, the ow
       assert.deepEqual(here.authState().status, "signedIn");
       assert.equal(await here.auth.signOutEverywhere(), 1);
       await until(() => signedOut.includes(here), { what: "the own end" });
-      await until(() => errors.length > 0, { what: "the list of nobody" });
+      await until(() => errors.length > 0, { what: "the error of the list without a user" });
       assert.deepEqual(errors, ["not_signed_in"]);
     } finally {
       for (const client of clients) client.close();

@@ -4,7 +4,7 @@ import type { FetchToken } from "../../mod/client/mod.ts";
 import { type HttpCalls, type HttpRequest, invalidToken, success } from "./support/http_calls.ts";
 import { makePollingTest, turns } from "./support/polling_client.ts";
 
-/** Answers those whose token is among the accepted ones, and nobody else who has one. */
+/** Answers calls without a token or with an accepted one, and refuses other tokens. */
 function accept(http: HttpCalls, accepted: Set<string | null>): void {
   const answer = ({ path, token }: HttpRequest) =>
     token === null || accepted.has(token) ? success(`${path} for ${token}`, { ts: 1 }) : invalidToken();

@@ -171,7 +171,7 @@ async function run(seed: number): Promise<World> {
     else if (choice < 0.75) world.carry(0.7);
     if (random() < 0.3) world.release();
     if (random() < 0.3) {
-      // For two seconds a write over HTTP waits to be seen on the socket: nothing may lie about for that long.
+      // For two seconds a write over HTTP waits to be seen on the socket: no message may be delayed for that long.
       await turns();
       world.carry(1);
       await world.clock.advance(random() * 4_000);

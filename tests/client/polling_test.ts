@@ -45,7 +45,7 @@ Deno.test("live queries are polled, the newest result is shown, and unchanged pa
   await nextRound(test, 1);
   assert.deepEqual(lists[1], rows);
   assert.equal(lists[1]?.[0], lists[0]?.[0]);
-  assert.equal(counts.length, 1, "what did not change calls nobody");
+  assert.equal(counts.length, 1, "an unchanged result calls no listener");
   await nextRound(test);
   assert.deepEqual([lists.length, counts.length], [2, 1]);
 });
@@ -144,7 +144,7 @@ Deno.test("mutations over HTTP run one after another and resolve when a later ro
     "query",
     {},
   ]]);
-  assert.equal(await stateOf(first), "pending", "nobody has seen its write");
+  assert.equal(await stateOf(first), "pending", "no result has its write yet");
   assert.deepEqual(shown, [0, "soon"]);
   slowQuery.resolve();
   slowQuery = Promise.withResolvers();
@@ -203,7 +203,10 @@ Deno.test("CL9 a mutation without a response is sent again, an action is rejecte
   const hanging = settled(client.mutation("hangs", {}));
   await turns();
   for (let minute = 0; minute < 12; minute++) await nextRound(test, 60_000);
-  assert(await hanging instanceof ConnectionLostError, "after nine minutes nobody would recognise it");
+  assert(
+    await hanging instanceof ConnectionLostError,
+    "after nine minutes the server would no longer recognise it",
+  );
   const bad = await settled(client.mutation("bad", {}));
   assert(bad instanceof FunctionError && bad.code === "bad" && bad.data === 1);
   assert.equal(await client.action("act", {}), "done");

@@ -1,6 +1,7 @@
 /** The dashboard's data view in a browser. */
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
+import { until } from "../support/waiting.ts";
 import { checkLooks, testDashboard } from "./support/dashboard_page.ts";
 
 const WIDE = 500;
@@ -97,7 +98,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     const here = page.url();
     await page.evaluate(() => location.hash = "#/users");
     await button("Keep editing").click();
-    assert.equal(page.url(), here);
+    await page.waitForURL(here);
     await keys("Escape");
     await button("Discard changes").click();
     await page.getByRole("dialog").waitFor({ state: "detached" });
@@ -692,7 +693,8 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
 
   await t.step("DA9 an index range filters without a scan", async () => {
     await go("data/orders?field=state&op=gte&value=paid");
-    await page.locator(".grid").waitFor();
+    // The grid of the previous step has the same table.
+    await until(async () => await page.getByLabel("Filter value", { exact: true }).inputValue() === "paid");
     assert.equal(await page.getByText("No index supports this filter").count(), 0);
   });
 

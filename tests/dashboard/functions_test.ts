@@ -309,7 +309,7 @@ testDashboard("functions and logs", { functions }, async (dashboard, t) => {
   await t.step("the address names the open run, and a link to it opens it", async () => {
     await row("orders:fail").first().click();
     await page.getByRole("dialog").waitFor();
-    assert.match(page.url(), /run=\d+/);
+    await page.waitForURL(/run=\d+/);
     assert.deepEqual(await dashboard.violations(), []);
     const other = await dashboard.context.newPage();
     await other.goto(page.url().replace("outcome=error&", ""));
@@ -319,7 +319,7 @@ testDashboard("functions and logs", { functions }, async (dashboard, t) => {
     await other.close();
     await button("Close").click();
     await page.getByRole("dialog").waitFor({ state: "detached" });
-    assert.doesNotMatch(page.url(), /run=/);
+    await page.waitForURL((url) => !url.hash.includes("run="));
   });
 
   await t.step("runs are filtered by any failure, duration and user, and exported as NDJSON", async () => {

@@ -80,6 +80,9 @@ testDashboard("users, administrators and settings", {
     await page.getByText("First steps").waitFor({ state: "detached" });
     await page.reload();
     await waitForText("Issues");
+    // They would appear after the rest of the view.
+    await page.getByRole("heading", { name: "Tables" }).waitFor();
+    await page.waitForLoadState("networkidle");
     assert.equal(await page.getByText("First steps").count(), 0);
   });
 
@@ -181,7 +184,7 @@ testDashboard("users, administrators and settings", {
     const here = page.url();
     await dialog.getByRole("link", { name: "Failed" }).click();
     await button("Keep editing").click();
-    assert.equal(page.url(), here);
+    await page.waitForURL(here);
     // A save loads the stored values, which are normalized.
     await dialog.getByLabel("Email address").fill("CLEO@example.com");
     await button("Save").click();
@@ -362,7 +365,7 @@ testDashboard("users, administrators and settings", {
     await name.fill("Chair shop");
     await page.getByRole("link", { name: "Users", exact: true }).click();
     await button("Keep editing").click();
-    assert.match(page.url(), /settings$/);
+    await page.waitForURL(/settings$/);
     assert.equal(await name.inputValue(), "Chair shop");
     await keys("Control+s");
     await waitForText("Settings saved.");
@@ -376,7 +379,7 @@ testDashboard("users, administrators and settings", {
     await page.waitForFunction(() => !document.body.textContent?.includes("unsaved change"));
   });
 
-  await t.step("DA19 the side bar shows the name and color of the environment", async () => {
+  await t.step("DA19 the sidebar shows the name and color of the environment", async () => {
     await page.getByLabel("Environment", { exact: true }).fill("Production");
     await page.getByLabel("Environment color", { exact: true }).fill("red");
     await page.getByRole("form", { name: "App" }).getByRole("button", { name: "Save" }).click();
@@ -590,7 +593,7 @@ testDashboard("users, administrators and settings", {
     await button("Navigation").click();
     await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Users" }).click();
     await page.getByRole("heading", { name: "Users" }).waitFor();
-    assert.equal(await page.getByRole("navigation", { name: "Views" }).isVisible(), false);
+    await page.getByRole("navigation", { name: "Views" }).waitFor({ state: "hidden" });
     await page.setViewportSize({ width: 1280, height: 800 });
   });
 

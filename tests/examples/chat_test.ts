@@ -275,7 +275,7 @@ Deno.test(needs(chromium, "two people chat in a browser"), async (t) => {
 });
 
 Deno.test(
-  needs(chromium, "a server that is killed and comes back: what was typed meanwhile arrives once"),
+  needs(chromium, "messages that are sent while a killed server restarts arrive once"),
   async () => {
     await withServer((server, dataDir) =>
       withBrowser((browser) =>

@@ -82,7 +82,7 @@ async function sizeOf(page: Page, selector: string): Promise<string> {
 Deno.test(
   needs(
     chromium,
-    "a picture is a thumbnail for its uploader and a member, opens in full, and nobody else gets at it",
+    "a picture is a thumbnail for its uploader and a member, opens in full, and others cannot read it",
   ),
   async () => {
     const { png } = await makeImages({ png: { width: 600, height: 400, format: "png" } });

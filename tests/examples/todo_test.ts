@@ -215,7 +215,7 @@ Deno.test("files of items: only members see them and get expiring links", async 
   const [shown] = page.results.at(-1)?.page[0]?.files ?? [];
   assert(shown !== undefined);
   assert.deepEqual([shown.name, shown.contentType, shown.size], ["red.txt", "text/plain", 3]);
-  assert(!JSON.stringify(page.results).includes(file), "the file's own id is nobody's business");
+  assert(!JSON.stringify(page.results).includes(file), "the file's own id is not shown");
 
   const attachment = shown._id;
   const url = await bob.query(api.attachments.link, { attachment });

@@ -132,8 +132,30 @@ Deno.test("PR4 a refusal is the error of the room, until the client joins", () =
   assert.equal(room.view.error, null);
   double.receive({ ...refusal, isMember: true, errorData: null });
   assert.equal(room.view.members.length, 1);
+  assert.notEqual(room.view.error, null);
   double.receive({ ...refusal, isMember: false, errorData: null });
   assert.deepEqual([room.view.members, room.view.self], [[], null]);
+});
+
+Deno.test("PR6 the error of a refused state ends with the next state", async () => {
+  const double = new ClientDouble();
+  const room = joinRoom<{ text: string }>(double.client, "a", { text: "" }, { throttleMs: 0 });
+  double.receive({ type: "RoomJoined", room: "a", self: "me" });
+  double.receive({ type: "RoomState", room: "a", members: { me: member({ text: "" }) } });
+  const errors: (string | null)[] = [];
+  room.onChange(() => errors.push(room.view.error?.message ?? null));
+  room.update({ text: "too long" });
+  await until(() => double.sent.length === 2);
+  double.receive({
+    type: "RoomRefused",
+    room: "a",
+    isMember: true,
+    errorMessage: "Too long",
+    errorData: null,
+  });
+  room.update({ text: "short" });
+  await until(() => double.sent.length === 3);
+  assert.deepEqual(errors, ["Too long", null]);
 });
 
 const APP = {

@@ -63,6 +63,16 @@ Deno.test("[WK8] more processes than processors are allowed, with a warning", as
   });
 });
 
+Deno.test("OD2 the OpenAPI document is public with --public-openapi and with --dev only", async () => {
+  await inFolder(async () => {
+    const isPublic = async (changes: Partial<ServeOptions>) =>
+      (await resolveConfig(serveOptions(changes))).publicOpenApi;
+    assert.equal(await isPublic({}), false);
+    assert.equal(await isPublic({ publicOpenapi: true }), true);
+    assert.equal(await isPublic({ dev: true }), true);
+  });
+});
+
 Deno.test("a folder ./functions is the app, and has no page unless one is named", async () => {
   await inFolder(async (folder) => {
     await Deno.mkdir("functions");

@@ -58,7 +58,8 @@ const SETS: readonly { readonly set: string; readonly name: string; readonly all
   {
     set: "appTests",
     // The bundler is started by `sh`.
-    name: "the set that apps are tested with from Node starts nothing but sh and reads no environment",
+    name:
+      "the set that apps are tested with from Node starts nothing but sh and hides most of the environment",
     allows: [...FILES, ...NETWORK, ...SH, ...ROOM],
   },
   {

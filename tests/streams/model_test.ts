@@ -8,7 +8,8 @@ import { FollowedStreams, type StoreFile, streamRoutes, Streams } from "../../mo
 import { randomOf } from "../client/support/random.ts";
 import { FakeClock, settled } from "../support/fake_clock.ts";
 
-const { keptMs, checkMs, streamBytesMax, chunkBytesMax, perActionMax, followedMax } = streamLimits;
+const { keptMs, checkMs, streamBytesMax, chunkBytesMax, perActionMax, streamsMax, readersMax, followedMax } =
+  streamLimits;
 
 /** A running action, and its calls of `ctx`. */
 class TestAction {
@@ -174,6 +175,31 @@ Deno.test("SM1 SM2 SM3 each reader receives all bytes once and in order, and the
   }
 });
 
+Deno.test("SM1 SM4 a stream ends after its only file is stored", async () => {
+  const stored = Promise.withResolvers<string>();
+  const files: string[] = [];
+  const world = new World(({ content }) => {
+    files.push(new TextDecoder().decode(content));
+    return stored.promise;
+  });
+  const action = new TestAction(world.streams);
+  const id = await action.create();
+  await action.call("write", { stream: id, text: "all" });
+  const reader = new Reader(world, id);
+  const ending = action.call("end", { stream: id });
+  await assert.rejects(action.call("end", { stream: id }), { code: "stream_ended" });
+  await assert.rejects(action.call("write", { stream: id, text: " more" }), { code: "stream_ended" });
+  await action.call("fail", { stream: id });
+  await action.end();
+  await world.clock.advance(0);
+  assert.deepEqual([reader.text, reader.state], ["all", "reading"], "the file is not stored yet");
+  stored.resolve("file 1");
+  assert.equal(await ending, "file 1");
+  await world.clock.advance(0);
+  assert.deepEqual([reader.text, reader.state, files], ["all", "done", ["all"]]);
+  world.end();
+});
+
 Deno.test("SM4 the streams of an action that has ended or died end with an error", async () => {
   const world = new World();
   const [action, other] = [new TestAction(world.streams), new TestAction(world.streams)];
@@ -243,6 +269,25 @@ Deno.test("SM5 sizes and numbers are limited, and ended streams make room for ne
   }
   assert.ok(world.streams.summary.bytes <= streamLimits.totalBytesMax);
   assert.equal((await world.get(id)).status, 404, "the ended stream made room");
+  world.end();
+});
+
+Deno.test("SM5 the numbers of streams and of responses are limited", async () => {
+  const world = new World();
+  const actions: TestAction[] = [];
+  let id = "";
+  for (let n = 0; n < streamsMax; n++) {
+    if (n % perActionMax === 0) actions.push(new TestAction(world.streams));
+    id = await actions.at(-1)!.create({ store: false });
+  }
+  const next = new TestAction(world.streams);
+  await assert.rejects(next.create(), { code: "overloaded" });
+  assert.equal(world.streams.summary.open, streamsMax);
+  await actions[0]?.end();
+  await next.create();
+  const find = (id: string) => world.streams.find(id);
+  const full = streamRoutes({ find, readers: () => readersMax, headers: {} });
+  assert.equal((await full.request(`/${id}`)).status, 503);
   world.end();
 });
 

@@ -11,8 +11,17 @@ import { FakeAuthenticator } from "./support/fake_authenticator.ts";
 import { MemoryHost } from "./support/memory_host.ts";
 import { settle, TestSocket } from "./support/test_socket.ts";
 
-const { frameMs, graceMs, graceCheckMs, roomsMax, authorizationsMax, stateCharsMax, infoCharsMax, updates } =
-  presenceLimits;
+const {
+  frameMs,
+  graceMs,
+  graceCheckMs,
+  roomsMax,
+  membersMax,
+  authorizationsMax,
+  stateCharsMax,
+  infoCharsMax,
+  updates,
+} = presenceLimits;
 const SESSIONS = ["01890000-0000-7000-8000-000000000001", "01890000-0000-7000-8000-000000000002"] as const;
 
 class PresenceWorld {
@@ -21,12 +30,17 @@ class PresenceWorld {
   readonly host: MemoryHost;
   readonly rooms = new RoomHub(this.clock);
   readonly hub: Hub;
+  /** Principals of the calls of the app's function. */
+  readonly authorized: (string | null)[] = [];
 
   constructor({ authorize = true } = {}) {
     this.host = new MemoryHost({
       queries: {
         ...authorize && {
           "presence:authorize": (ctx, { room }) => {
+            // A result that depends on the time is not cached: each call runs.
+            ctx.now();
+            this.authorized.push(ctx.principal());
             if (room === "users" && ctx.principal() === null) {
               throw new UserError("signed_out", "Sign in first");
             }
@@ -140,6 +154,7 @@ Deno.test("PR4 the app's function decides who joins, again for each identity", a
   assert.deepEqual(world.members("users"), []);
   assert.equal(socket.all("RoomRefused").length, 2);
   assert.equal(socket.closedWith, null);
+  assert.deepEqual(world.authorized, [null, "user:u1", "user:u1", "user:u2", null]);
 });
 
 Deno.test("PR4 a user who is replaced by another leaves before the function is asked", async () => {
@@ -266,6 +281,25 @@ Deno.test("PR6 too many rooms and large states are refused, and a flood ends the
   assert.equal(world.rooms.list("one more").length, 1);
   for (let n = 0; n < updates.burst + updates.perSecond; n++) set(socket, "room 0", { n });
   assert.match(socket.all("FatalError")[0]?.error ?? "", /more than 400 presence messages a second/);
+});
+
+Deno.test("PR6 a full room refuses a client until its identity changes", async () => {
+  using world = new PresenceWorld();
+  const others = { send: () => true, full: () => assert.fail("not full yet") };
+  for (let n = 0; n < membersMax; n++) {
+    world.rooms.join("a", `m${n}`, { userId: null, info: "{}", state: "{}", connection: 0 }, others);
+  }
+  const socket = await world.open();
+  set(socket, "a");
+  await world.pass();
+  const [refusal, ...more] = socket.take();
+  assert.ok(refusal?.type === "RoomRefused" && more.length === 0);
+  assert.match(refusal.errorMessage, /The room has 2000 members/);
+  assert.equal(refusal.isMember, false);
+  world.rooms.leave("a", "m0", { subscriber: others, grace: false });
+  socket.authenticate(0, "u1.s1");
+  await world.pass(1_000);
+  assert.equal(socket.all("RoomJoined").length, 1);
 });
 
 Deno.test("PR6 names and states that are not allowed are refused", async () => {

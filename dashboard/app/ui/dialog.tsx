@@ -3,7 +3,7 @@
  * unsaved edits are lost, which dialogs with edited forms ask by themselves.
  */
 import { Dialog as Parts } from "radix-ui";
-import { type ReactNode, useEffect, useRef, useState } from "react";
+import { type ReactNode, useEffect, useId, useRef, useState } from "react";
 import { answerHeldRoute, currentRoute, holdRoute, useHeldRoute } from "../shell/route.ts";
 import { Button, Icon } from "./controls.tsx";
 import { attempt } from "./toasts.tsx";
@@ -94,6 +94,30 @@ export function Dialog(
         </Parts.Content>
       </Parts.Portal>
     </Parts.Root>
+  );
+}
+
+/** A centered dialog with one form, which its button submits. */
+export function FormDialog({ button, onSubmit, children, ...dialog }:
+  & Pick<DialogProps, "title" | "text" | "onClose" | "children">
+  & {
+    readonly button: string;
+    readonly onSubmit: (form: FormData) => Promise<void>;
+  }) {
+  const id = useId();
+  return (
+    <Dialog open {...dialog} footer={<Button type="submit" form={id} tone="accent">{button}</Button>}>
+      <form
+        id={id}
+        className="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void onSubmit(new FormData(event.currentTarget));
+        }}
+      >
+        {children}
+      </form>
+    </Dialog>
   );
 }
 

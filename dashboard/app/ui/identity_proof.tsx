@@ -1,11 +1,11 @@
 /** Asks administrators to confirm their identity before a change that the server permits only soon after a proof. */
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { FunctionError } from "syncline/client";
 import { proofOf } from "syncline/accounts";
 import { useAction } from "syncline/react";
 import { api } from "../server/api.ts";
-import { Button, TextField } from "./controls.tsx";
-import { Dialog } from "./dialog.tsx";
+import { TextField } from "./controls.tsx";
+import { FormDialog } from "./dialog.tsx";
 import { attempt } from "./toasts.tsx";
 
 const { administrators } = api;
@@ -36,9 +36,8 @@ export function useIdentityProof() {
     }
   }
 
-  async function submit(event: FormEvent<HTMLFormElement>): Promise<void> {
-    event.preventDefault();
-    const typed = String(new FormData(event.currentTarget).get("proof"));
+  async function submit(form: FormData): Promise<void> {
+    const typed = String(form.get("proof"));
     const proved = await attempt(() =>
       question?.by === "factor" ? prove(proofOf(typed)) : confirmPassword({ password: typed })
     );
@@ -48,39 +47,37 @@ export function useIdentityProof() {
   }
 
   const proofDialog = question && (
-    <Dialog
-      open
+    <FormDialog
       title="Confirm that it is you"
+      button="Continue"
+      onSubmit={submit}
       onClose={() => {
         setQuestion(null);
         question.canceled();
       }}
-      footer={<Button type="submit" form="proof" tone="accent">Continue</Button>}
     >
-      <form id="proof" className="stack" onSubmit={(event) => void submit(event)}>
-        {question.by === "factor"
-          ? (
-            <TextField
-              label="Your code"
-              name="proof"
-              autoComplete="one-time-code"
-              required
-              autoFocus
-              hint="From your authenticator app, or one of your recovery codes."
-            />
-          )
-          : (
-            <TextField
-              label="Your password"
-              name="proof"
-              type="password"
-              autoComplete="current-password"
-              required
-              autoFocus
-            />
-          )}
-      </form>
-    </Dialog>
+      {question.by === "factor"
+        ? (
+          <TextField
+            label="Your code"
+            name="proof"
+            autoComplete="one-time-code"
+            required
+            autoFocus
+            hint="From your authenticator app, or one of your recovery codes."
+          />
+        )
+        : (
+          <TextField
+            label="Your password"
+            name="proof"
+            type="password"
+            autoComplete="current-password"
+            required
+            autoFocus
+          />
+        )}
+    </FormDialog>
   );
   return { confirmed, proofDialog };
 }

@@ -22,7 +22,7 @@ const SECTIONS: readonly SectionSpec[] = [
   {
     name: "app",
     title: "App",
-    text: "Name and addresses of the app, and the name of this environment in the side bar.",
+    text: "Name and addresses of the app, and the name of this environment in the sidebar.",
     settings: /^(appName|authRedirectUrl|environment.*)$/,
   },
   {

@@ -6,10 +6,10 @@ import { Composer } from "./composer.tsx";
 import { Connection } from "./connection.tsx";
 import { Me } from "./me.tsx";
 import { MessageList } from "./message_list.tsx";
+import { TypingLine, useRoom } from "./room.tsx";
 import { useSend } from "./send.ts";
 import { SignIn } from "./sign_in.tsx";
 import { Sidebar } from "./sidebar.tsx";
-import { TypingLine, useTyping } from "./typing.tsx";
 import { useChannel } from "./use_channel.ts";
 import { useGuestName } from "./use_guest_name.ts";
 
@@ -21,7 +21,7 @@ export function Chat() {
   const channels = useQuery(api.channels.list);
   const createChannel = useMutation(api.channels.create);
   const signIn = useRef<HTMLDialogElement>(null);
-  const typing = useTyping(channel, guestName);
+  const room = useRoom(channel, guestName);
   const { send, sent } = useSend({ channel, guestName, person });
 
   const create = async (name: string) => {
@@ -35,7 +35,7 @@ export function Chat() {
     }
   };
   const post = async (body: string) => {
-    typing.stop();
+    room.stop();
     try {
       await send(body);
       setProblem("");
@@ -62,14 +62,14 @@ export function Chat() {
             <span aria-hidden="true">#</span>
             <span>{channel}</span>
           </h1>
-          {typing.present.length > 1 && (
-            <p className="present" title={typing.present.join(", ")}>{typing.present.length} people here</p>
+          {room.present.length > 1 && (
+            <p className="present" title={room.present.join(", ")}>{room.present.length} people here</p>
           )}
           <Connection />
         </header>
         <MessageList key={channel} channel={channel} me={person} sent={sent} />
-        <TypingLine names={typing.typing} />
-        <Composer channel={channel} problem={problem} onInput={typing.touch} onSend={post} />
+        <TypingLine names={room.typing} />
+        <Composer channel={channel} problem={problem} onInput={room.touch} onSend={post} />
       </main>
       <Unauthenticated>
         <SignIn dialog={signIn} guestName={guestName} />

@@ -5,7 +5,7 @@ import { Avatar } from "./avatar.tsx";
 import { LinkedText } from "./linked_text.tsx";
 import { StreamedText } from "./streamed_text.tsx";
 
-/** Messages of one person closer than this stand under one name, in milliseconds. */
+/** Messages of one person within this time appear under one name, in milliseconds. */
 const GROUP_MS = 5 * 60 * 1000;
 
 const timeFormat = new Intl.DateTimeFormat(undefined, { hour: "numeric", minute: "2-digit" });

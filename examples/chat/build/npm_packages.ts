@@ -1,9 +1,9 @@
-/** Lets esbuild find npm packages where Deno keeps them: there is no `node_modules` folder to look into. */
+/** Locations of npm packages for esbuild: Deno stores them outside of a `node_modules` folder. */
 import { createRequire } from "node:module";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** Where React, what it needs, and this repository's own modules for pages stand: esbuild's `alias`. */
+/** Returns esbuild's `alias` for React, its dependencies, and this repository's own modules for pages. */
 export function packageAliases(): Record<string, string> {
   const require = createRequire(import.meta.url);
   const reactDom = require.resolve("react-dom");

@@ -212,17 +212,21 @@ function hrefOf(address) {
 
 // app/streamed_text.tsx
 import { useStreamText } from "syncline/react/streams";
-import { jsxs as jsxs4 } from "react/jsx-runtime";
+import { jsx as jsx6, jsxs as jsxs4 } from "react/jsx-runtime";
 function StreamedText({ stream }) {
-  const { text, error } = useStreamText(stream);
-  return /* @__PURE__ */ jsxs4("span", { "aria-busy": error === null, children: [
-    text,
-    "…"
-  ] });
+  const { text, isDone, error } = useStreamText(stream);
+  if (error !== null) {
+    return /* @__PURE__ */ jsxs4("span", { children: [
+      text,
+      " ",
+      /* @__PURE__ */ jsx6("em", { children: "(The answer is incomplete.)" })
+    ] });
+  }
+  return /* @__PURE__ */ jsx6("span", { "aria-busy": !isDone, children: isDone ? text : `${text}…` });
 }
 
 // app/message_item.tsx
-import { jsx as jsx6, jsxs as jsxs5 } from "react/jsx-runtime";
+import { jsx as jsx7, jsxs as jsxs5 } from "react/jsx-runtime";
 var GROUP_MS = 5 * 60 * 1e3;
 var timeFormat = new Intl.DateTimeFormat(void 0, { hour: "numeric", minute: "2-digit" });
 var dateFormat = new Intl.DateTimeFormat(void 0, { dateStyle: "full", timeStyle: "short" });
@@ -232,16 +236,16 @@ var MessageItem = memo(function MessageItem2({ message, previous, isMine }) {
   const sentAt = new Date(_creationTime);
   const classes = ["message", isContinued && "continued", pending && "pending", isMine && "mine"];
   return /* @__PURE__ */ jsxs5("li", { className: classes.filter(Boolean).join(" "), children: [
-    /* @__PURE__ */ jsx6(Avatar, { name }),
+    /* @__PURE__ */ jsx7(Avatar, { name }),
     /* @__PURE__ */ jsxs5("p", { className: "message-head", children: [
-      /* @__PURE__ */ jsx6("strong", { className: "name", children: name }),
-      author !== void 0 && /* @__PURE__ */ jsx6("span", { className: "member", title: "Signed in", role: "img", "aria-label": "signed in", children: "✓" }),
+      /* @__PURE__ */ jsx7("strong", { className: "name", children: name }),
+      author !== void 0 && /* @__PURE__ */ jsx7("span", { className: "member", title: "Signed in", role: "img", "aria-label": "signed in", children: "✓" }),
       " ",
-      /* @__PURE__ */ jsx6("time", { className: "time", dateTime: sentAt.toISOString(), title: dateFormat.format(sentAt), children: timeFormat.format(sentAt) }),
+      /* @__PURE__ */ jsx7("time", { className: "time", dateTime: sentAt.toISOString(), title: dateFormat.format(sentAt), children: timeFormat.format(sentAt) }),
       " ",
-      /* @__PURE__ */ jsx6("span", { className: "sending", children: "sending…" })
+      /* @__PURE__ */ jsx7("span", { className: "sending", children: "sending…" })
     ] }),
-    /* @__PURE__ */ jsx6("p", { className: "message-body", children: stream === void 0 ? /* @__PURE__ */ jsx6(LinkedText, { children: body }) : /* @__PURE__ */ jsx6(StreamedText, { stream }) })
+    /* @__PURE__ */ jsx7("p", { className: "message-body", children: stream === void 0 ? /* @__PURE__ */ jsx7(LinkedText, { children: body }) : /* @__PURE__ */ jsx7(StreamedText, { stream }) })
   ] });
 });
 
@@ -272,7 +276,7 @@ var MessageKeys = class {
 };
 
 // app/message_list.tsx
-import { jsx as jsx7, jsxs as jsxs6 } from "react/jsx-runtime";
+import { jsx as jsx8, jsxs as jsxs6 } from "react/jsx-runtime";
 var FOLLOW_PX = 80;
 var PAGE = 50;
 function MessageList({ channel, me, sent }) {
@@ -291,10 +295,10 @@ function MessageList({ channel, me, sent }) {
   return /* @__PURE__ */ jsxs6("div", { className: "messages-frame", children: [
     /* @__PURE__ */ jsxs6("div", { ref: scroller, className: "scroller", tabIndex: 0, "aria-label": "Messages", role: "group", children: [
       isThere && messages.length === 0 && /* @__PURE__ */ jsxs6("p", { className: "empty", children: [
-        /* @__PURE__ */ jsx7("strong", { children: "It is quiet in here." }),
+        /* @__PURE__ */ jsx8("strong", { children: "It is quiet in here." }),
         "Open this page in a second window and say hello: what you type in one appears in the other."
       ] }),
-      (status === "CanLoadMore" || status === "LoadingMore") && /* @__PURE__ */ jsx7(
+      (status === "CanLoadMore" || status === "LoadingMore") && /* @__PURE__ */ jsx8(
         "button",
         {
           type: "button",
@@ -304,14 +308,14 @@ function MessageList({ channel, me, sent }) {
           children: isLoading ? "Loading…" : "Show earlier messages"
         }
       ),
-      /* @__PURE__ */ jsx7(
+      /* @__PURE__ */ jsx8(
         "ol",
         {
           className: isOpen ? "messages open" : "messages",
           role: "log",
           "aria-live": "polite",
           "aria-relevant": "additions",
-          children: messages.map((message, i) => /* @__PURE__ */ jsx7(
+          children: messages.map((message, i) => /* @__PURE__ */ jsx8(
             MessageItem,
             {
               message,
@@ -323,7 +327,7 @@ function MessageList({ channel, me, sent }) {
         }
       )
     ] }),
-    hasNewer && /* @__PURE__ */ jsx7("button", { type: "button", className: "newer", onClick: follow, children: "New messages ↓" })
+    hasNewer && /* @__PURE__ */ jsx8("button", { type: "button", className: "newer", onClick: follow, children: "New messages ↓" })
   ] });
 }
 function usePlace({ messages, sent }) {
@@ -373,14 +377,61 @@ function usePlace({ messages, sent }) {
   return { scroller, hasNewer, follow };
 }
 
+// app/room.tsx
+import { useCallback, useEffect as useEffect3, useRef as useRef3, useState as useState4 } from "react";
+import { usePresence } from "syncline/react/presence";
+import { Fragment as Fragment2, jsx as jsx9, jsxs as jsxs7 } from "react/jsx-runtime";
+var PAUSE_MS = 5e3;
+function useRoom(channel, guestName) {
+  const [isTyping, setIsTyping] = useState4(false);
+  const pause = useRef3(void 0);
+  const name = guestName.trim() || "Guest";
+  const { others, members } = usePresence(`channel ${channel}`, { name, isTyping });
+  const stop = useCallback(() => {
+    clearTimeout(pause.current);
+    setIsTyping(false);
+  }, []);
+  const touch = useCallback((text) => {
+    if (text.trim() === "") return stop();
+    clearTimeout(pause.current);
+    pause.current = setTimeout(stop, PAUSE_MS);
+    setIsTyping(true);
+  }, [stop]);
+  useEffect3(() => stop, [channel, stop]);
+  const nameOf = ({ info, state }) => info?.name ?? state.name;
+  return {
+    touch,
+    stop,
+    /** Names of the others who type. */
+    typing: [...new Set(others.filter(({ state }) => state.isTyping).map(nameOf))],
+    /** Names of everyone who has the channel open. */
+    present: [...new Set(members.map(nameOf))]
+  };
+}
+function TypingLine({ names }) {
+  return /* @__PURE__ */ jsx9("p", { className: "typing", "aria-live": "polite", children: names.length > 0 && /* @__PURE__ */ jsxs7(Fragment2, { children: [
+    /* @__PURE__ */ jsxs7("span", { className: "dots", "aria-hidden": "true", children: [
+      /* @__PURE__ */ jsx9("i", {}),
+      /* @__PURE__ */ jsx9("i", {}),
+      /* @__PURE__ */ jsx9("i", {})
+    ] }),
+    sentence(names)
+  ] }) });
+}
+function sentence(names) {
+  if (names.length > 3) return "Several people are writing…";
+  const last = names.at(-1);
+  return names.length === 1 ? `${last} is writing…` : `${names.slice(0, -1).join(", ")} and ${last} are writing…`;
+}
+
 // app/send.ts
-import { useCallback, useState as useState4 } from "react";
+import { useCallback as useCallback2, useState as useState5 } from "react";
 import { useSyncline as useSyncline2 } from "syncline/react";
 var localMessages = 0;
 function useSend({ channel, guestName, person }) {
   const client2 = useSyncline2();
-  const [sent, setSent] = useState4(0);
-  const send = useCallback(async (body) => {
+  const [sent, setSent] = useState5(0);
+  const send = useCallback2(async (body) => {
     setSent((count) => count + 1);
     const local = {
       _id: `local-${++localMessages}`,
@@ -404,14 +455,14 @@ function showFirst(store, message) {
 }
 
 // app/sign_in.tsx
-import { useId, useState as useState5 } from "react";
+import { useId, useState as useState6 } from "react";
 import { useAuth as useAuth2 } from "syncline/react";
-import { jsx as jsx8, jsxs as jsxs7 } from "react/jsx-runtime";
+import { jsx as jsx10, jsxs as jsxs8 } from "react/jsx-runtime";
 function SignIn({ dialog, guestName }) {
   const { auth } = useAuth2();
-  const [isNew, setIsNew] = useState5(false);
-  const [isBusy, setIsBusy] = useState5(false);
-  const [notice, setNotice] = useState5(null);
+  const [isNew, setIsNew] = useState6(false);
+  const [isBusy, setIsBusy] = useState6(false);
+  const [notice, setNotice] = useState6(null);
   const title = useId();
   const submit = async (fields) => {
     const [email, password] = ["email", "password"].map((name) => String(fields.get(name)));
@@ -430,7 +481,7 @@ function SignIn({ dialog, guestName }) {
       setIsBusy(false);
     }
   };
-  return /* @__PURE__ */ jsx8("dialog", { ref: dialog, className: "sign-in", "aria-labelledby": title, children: /* @__PURE__ */ jsxs7(
+  return /* @__PURE__ */ jsx10("dialog", { ref: dialog, className: "sign-in", "aria-labelledby": title, children: /* @__PURE__ */ jsxs8(
     "form",
     {
       onSubmit: (event) => {
@@ -438,15 +489,15 @@ function SignIn({ dialog, guestName }) {
         void submit(new FormData(event.currentTarget));
       },
       children: [
-        /* @__PURE__ */ jsx8("h2", { id: title, children: isNew ? "Create an account" : "Sign in" }),
-        /* @__PURE__ */ jsx8("p", { className: "hint", children: isNew ? `Others will see you as ${guestName.trim() || "Guest"}.` : "With an account your messages carry a mark that no guest can have." }),
-        /* @__PURE__ */ jsxs7("label", { children: [
+        /* @__PURE__ */ jsx10("h2", { id: title, children: isNew ? "Create an account" : "Sign in" }),
+        /* @__PURE__ */ jsx10("p", { className: "hint", children: isNew ? `Others will see you as ${guestName.trim() || "Guest"}.` : "With an account your messages carry a mark that no guest can have." }),
+        /* @__PURE__ */ jsxs8("label", { children: [
           "Email address",
-          /* @__PURE__ */ jsx8("input", { name: "email", type: "email", autoComplete: "email", required: true })
+          /* @__PURE__ */ jsx10("input", { name: "email", type: "email", autoComplete: "email", required: true })
         ] }),
-        /* @__PURE__ */ jsxs7("label", { children: [
+        /* @__PURE__ */ jsxs8("label", { children: [
           "Password",
-          /* @__PURE__ */ jsx8(
+          /* @__PURE__ */ jsx10(
             "input",
             {
               name: "password",
@@ -457,12 +508,12 @@ function SignIn({ dialog, guestName }) {
             }
           )
         ] }),
-        notice !== null && /* @__PURE__ */ jsx8("p", { className: notice.isProblem ? "problem" : "notice", role: "alert", children: notice.text }),
-        /* @__PURE__ */ jsxs7("div", { className: "buttons", children: [
-          /* @__PURE__ */ jsx8("button", { type: "submit", className: "button", disabled: isBusy, children: isNew ? "Create account" : "Sign in" }),
-          /* @__PURE__ */ jsx8("button", { type: "button", className: "quiet", onClick: () => dialog.current?.close(), children: "Stay a guest" })
+        notice !== null && /* @__PURE__ */ jsx10("p", { className: notice.isProblem ? "problem" : "notice", role: "alert", children: notice.text }),
+        /* @__PURE__ */ jsxs8("div", { className: "buttons", children: [
+          /* @__PURE__ */ jsx10("button", { type: "submit", className: "button", disabled: isBusy, children: isNew ? "Create account" : "Sign in" }),
+          /* @__PURE__ */ jsx10("button", { type: "button", className: "quiet", onClick: () => dialog.current?.close(), children: "Stay a guest" })
         ] }),
-        /* @__PURE__ */ jsx8(
+        /* @__PURE__ */ jsx10(
           "button",
           {
             type: "button",
@@ -480,19 +531,19 @@ function SignIn({ dialog, guestName }) {
 }
 
 // app/sidebar.tsx
-import { useState as useState6 } from "react";
-import { jsx as jsx9, jsxs as jsxs8 } from "react/jsx-runtime";
+import { useState as useState7 } from "react";
+import { jsx as jsx11, jsxs as jsxs9 } from "react/jsx-runtime";
 var DEFAULT_CHANNELS = ["general", "random"];
 function Sidebar({ channels, open, onCreate, children }) {
   const names = [.../* @__PURE__ */ new Set([...DEFAULT_CHANNELS, ...channels, open])];
-  return /* @__PURE__ */ jsxs8("aside", { className: "sidebar", children: [
-    /* @__PURE__ */ jsxs8("div", { className: "brand", children: [
-      /* @__PURE__ */ jsx9(Logo, {}),
-      /* @__PURE__ */ jsx9("span", { children: "Syncline chat" })
+  return /* @__PURE__ */ jsxs9("aside", { className: "sidebar", children: [
+    /* @__PURE__ */ jsxs9("div", { className: "brand", children: [
+      /* @__PURE__ */ jsx11(Logo, {}),
+      /* @__PURE__ */ jsx11("span", { children: "Syncline chat" })
     ] }),
-    /* @__PURE__ */ jsxs8("nav", { "aria-label": "Channels", children: [
-      /* @__PURE__ */ jsx9("h2", { children: "Channels" }),
-      /* @__PURE__ */ jsx9("ul", { className: "channels", children: names.map((name) => /* @__PURE__ */ jsx9("li", { children: /* @__PURE__ */ jsx9(
+    /* @__PURE__ */ jsxs9("nav", { "aria-label": "Channels", children: [
+      /* @__PURE__ */ jsx11("h2", { children: "Channels" }),
+      /* @__PURE__ */ jsx11("ul", { className: "channels", children: names.map((name) => /* @__PURE__ */ jsx11("li", { children: /* @__PURE__ */ jsx11(
         "a",
         {
           ref: name === open ? bringIntoView : void 0,
@@ -501,7 +552,7 @@ function Sidebar({ channels, open, onCreate, children }) {
           children: name
         }
       ) }, name)) }),
-      /* @__PURE__ */ jsx9(NewChannel, { onCreate })
+      /* @__PURE__ */ jsx11(NewChannel, { onCreate })
     ] }),
     children
   ] });
@@ -510,8 +561,8 @@ function bringIntoView(link) {
   link?.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 function NewChannel({ onCreate }) {
-  const [name, setName] = useState6("");
-  return /* @__PURE__ */ jsxs8(
+  const [name, setName] = useState7("");
+  return /* @__PURE__ */ jsxs9(
     "form",
     {
       className: "new-channel",
@@ -520,7 +571,7 @@ function NewChannel({ onCreate }) {
         if (await onCreate(name)) setName("");
       },
       children: [
-        /* @__PURE__ */ jsx9(
+        /* @__PURE__ */ jsx11(
           "input",
           {
             "aria-label": "Name of a new channel",
@@ -532,15 +583,15 @@ function NewChannel({ onCreate }) {
             onChange: (event) => setName(event.target.value)
           }
         ),
-        /* @__PURE__ */ jsx9("button", { type: "submit", "aria-label": "Create the channel", children: "+" })
+        /* @__PURE__ */ jsx11("button", { type: "submit", "aria-label": "Create the channel", children: "+" })
       ]
     }
   );
 }
 function Logo() {
-  return /* @__PURE__ */ jsxs8("svg", { viewBox: "0 0 32 32", width: "28", height: "28", "aria-hidden": "true", children: [
-    /* @__PURE__ */ jsx9("rect", { width: "32", height: "32", rx: "9", fill: "var(--accent)" }),
-    /* @__PURE__ */ jsx9(
+  return /* @__PURE__ */ jsxs9("svg", { viewBox: "0 0 32 32", width: "28", height: "28", "aria-hidden": "true", children: [
+    /* @__PURE__ */ jsx11("rect", { width: "32", height: "32", rx: "9", fill: "var(--accent)" }),
+    /* @__PURE__ */ jsx11(
       "path",
       {
         d: "M7 12c5-5 13 5 18 0M7 20c5-5 13 5 18 0",
@@ -551,53 +602,6 @@ function Logo() {
       }
     )
   ] });
-}
-
-// app/typing.tsx
-import { useCallback as useCallback2, useEffect as useEffect3, useRef as useRef3, useState as useState7 } from "react";
-import { usePresence } from "syncline/react/presence";
-import { Fragment as Fragment2, jsx as jsx10, jsxs as jsxs9 } from "react/jsx-runtime";
-var PAUSE_MS = 5e3;
-function useTyping(channel, guestName) {
-  const [isTyping, setIsTyping] = useState7(false);
-  const pause = useRef3(void 0);
-  const name = guestName.trim() || "Guest";
-  const { others, members } = usePresence(`channel ${channel}`, { name, isTyping });
-  const stop = useCallback2(() => {
-    clearTimeout(pause.current);
-    setIsTyping(false);
-  }, []);
-  const touch = useCallback2((text) => {
-    if (text.trim() === "") return stop();
-    clearTimeout(pause.current);
-    pause.current = setTimeout(stop, PAUSE_MS);
-    setIsTyping(true);
-  }, [stop]);
-  useEffect3(() => stop, [channel, stop]);
-  const nameOf = ({ info, state }) => info?.name ?? state.name;
-  return {
-    touch,
-    stop,
-    /** Names of the others who type. */
-    typing: [...new Set(others.filter(({ state }) => state.isTyping).map(nameOf))],
-    /** Names of everyone who has the channel open. */
-    present: [...new Set(members.map(nameOf))]
-  };
-}
-function TypingLine({ names }) {
-  return /* @__PURE__ */ jsx10("p", { className: "typing", "aria-live": "polite", children: names.length > 0 && /* @__PURE__ */ jsxs9(Fragment2, { children: [
-    /* @__PURE__ */ jsxs9("span", { className: "dots", "aria-hidden": "true", children: [
-      /* @__PURE__ */ jsx10("i", {}),
-      /* @__PURE__ */ jsx10("i", {}),
-      /* @__PURE__ */ jsx10("i", {})
-    ] }),
-    sentence(names)
-  ] }) });
-}
-function sentence(names) {
-  if (names.length > 3) return "Several people are writing…";
-  const last = names.at(-1);
-  return names.length === 1 ? `${last} is writing…` : `${names.slice(0, -1).join(", ")} and ${last} are writing…`;
 }
 
 // app/use_channel.ts
@@ -648,7 +652,7 @@ function stored() {
 }
 
 // app/chat.tsx
-import { Fragment as Fragment3, jsx as jsx11, jsxs as jsxs10 } from "react/jsx-runtime";
+import { Fragment as Fragment3, jsx as jsx12, jsxs as jsxs10 } from "react/jsx-runtime";
 function Chat() {
   const [channel, openChannel2] = useChannel();
   const [guestName, setGuestName] = useGuestName();
@@ -657,7 +661,7 @@ function Chat() {
   const channels = useQuery2(api.channels.list);
   const createChannel = useMutation(api.channels.create);
   const signIn = useRef4(null);
-  const typing = useTyping(channel, guestName);
+  const room = useRoom(channel, guestName);
   const { send, sent } = useSend({ channel, guestName, person });
   const create = async (name) => {
     try {
@@ -670,7 +674,7 @@ function Chat() {
     }
   };
   const post = async (body) => {
-    typing.stop();
+    room.stop();
     try {
       await send(body);
       setProblem("");
@@ -681,7 +685,7 @@ function Chat() {
     }
   };
   return /* @__PURE__ */ jsxs10(Fragment3, { children: [
-    /* @__PURE__ */ jsx11(Sidebar, { channels: channels ?? [], open: channel, onCreate: create, children: /* @__PURE__ */ jsx11(
+    /* @__PURE__ */ jsx12(Sidebar, { channels: channels ?? [], open: channel, onCreate: create, children: /* @__PURE__ */ jsx12(
       Me,
       {
         person,
@@ -693,20 +697,20 @@ function Chat() {
     /* @__PURE__ */ jsxs10("main", { children: [
       /* @__PURE__ */ jsxs10("header", { children: [
         /* @__PURE__ */ jsxs10("h1", { children: [
-          /* @__PURE__ */ jsx11("span", { "aria-hidden": "true", children: "#" }),
-          /* @__PURE__ */ jsx11("span", { children: channel })
+          /* @__PURE__ */ jsx12("span", { "aria-hidden": "true", children: "#" }),
+          /* @__PURE__ */ jsx12("span", { children: channel })
         ] }),
-        typing.present.length > 1 && /* @__PURE__ */ jsxs10("p", { className: "present", title: typing.present.join(", "), children: [
-          typing.present.length,
+        room.present.length > 1 && /* @__PURE__ */ jsxs10("p", { className: "present", title: room.present.join(", "), children: [
+          room.present.length,
           " people here"
         ] }),
-        /* @__PURE__ */ jsx11(Connection, {})
+        /* @__PURE__ */ jsx12(Connection, {})
       ] }),
-      /* @__PURE__ */ jsx11(MessageList, { channel, me: person, sent }, channel),
-      /* @__PURE__ */ jsx11(TypingLine, { names: typing.typing }),
-      /* @__PURE__ */ jsx11(Composer, { channel, problem, onInput: typing.touch, onSend: post })
+      /* @__PURE__ */ jsx12(MessageList, { channel, me: person, sent }, channel),
+      /* @__PURE__ */ jsx12(TypingLine, { names: room.typing }),
+      /* @__PURE__ */ jsx12(Composer, { channel, problem, onInput: room.touch, onSend: post })
     ] }),
-    /* @__PURE__ */ jsx11(Unauthenticated2, { children: /* @__PURE__ */ jsx11(SignIn, { dialog: signIn, guestName }) })
+    /* @__PURE__ */ jsx12(Unauthenticated2, { children: /* @__PURE__ */ jsx12(SignIn, { dialog: signIn, guestName }) })
   ] });
 }
 function messageOf(error) {
@@ -715,7 +719,7 @@ function messageOf(error) {
 
 // app/error_screen.tsx
 import { Component } from "react";
-import { jsx as jsx12, jsxs as jsxs11 } from "react/jsx-runtime";
+import { jsx as jsx13, jsxs as jsxs11 } from "react/jsx-runtime";
 var ErrorScreen = class extends Component {
   state = { problem: null };
   static getDerivedStateFromError(error) {
@@ -725,18 +729,18 @@ var ErrorScreen = class extends Component {
     const { problem } = this.state;
     if (problem === null) return this.props.children;
     return /* @__PURE__ */ jsxs11("div", { className: "error-screen", role: "alert", children: [
-      /* @__PURE__ */ jsx12("strong", { children: "This cannot be shown." }),
-      /* @__PURE__ */ jsx12("p", { children: problem }),
-      /* @__PURE__ */ jsx12("button", { type: "button", className: "button", onClick: () => this.setState({ problem: null }), children: "Try again" })
+      /* @__PURE__ */ jsx13("strong", { children: "This cannot be shown." }),
+      /* @__PURE__ */ jsx13("p", { children: problem }),
+      /* @__PURE__ */ jsx13("button", { type: "button", className: "button", onClick: () => this.setState({ problem: null }), children: "Try again" })
     ] });
   }
 };
 
 // app/main.tsx
-import { jsx as jsx13 } from "react/jsx-runtime";
+import { jsx as jsx14 } from "react/jsx-runtime";
 var client = new SynclineClient(location.origin);
 var place = document.getElementById("root");
 if (place === null) throw new Error("The page has no element for the chat");
 createRoot(place).render(
-  /* @__PURE__ */ jsx13(StrictMode, { children: /* @__PURE__ */ jsx13(ErrorScreen, { children: /* @__PURE__ */ jsx13(SynclineProvider, { client, children: /* @__PURE__ */ jsx13(Chat, {}) }) }) })
+  /* @__PURE__ */ jsx14(StrictMode, { children: /* @__PURE__ */ jsx14(ErrorScreen, { children: /* @__PURE__ */ jsx14(SynclineProvider, { client, children: /* @__PURE__ */ jsx14(Chat, {}) }) }) })
 );

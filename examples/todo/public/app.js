@@ -51,8 +51,8 @@ signIn.addEventListener("submit", async (event) => {
   }
 });
 
-// Signing in with others: the server says with whom. Their window comes back to this page, which then closes it. What they
-// reject is shown in every tab.
+// Sign-in with the providers that the server lists. Their window returns to this page, which then closes it. Refusals are shown
+// in every tab.
 
 let providers = [];
 client.auth.onRefusal((error) => {

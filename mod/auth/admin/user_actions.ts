@@ -18,8 +18,8 @@ const createArgs = z.strictObject({
 });
 const passwordArgs = z.strictObject({ userId: z.string(), password: z.string() });
 const mailArgs = z.strictObject({ userId: z.string(), redirectTo: z.string().optional() });
-/** Of `remove` and `removeFactors`. */
-const removeArgs = z.strictObject({ userId: z.string() });
+const userArgs = z.strictObject({ userId: z.string() });
+const passkeyArgs = z.strictObject({ userId: z.string(), passkeyId: z.string() });
 
 export function userActions(parts: AccountParts): ReadonlyMap<string, MainAction> {
   const actions = new UserActions(parts);
@@ -28,13 +28,21 @@ export function userActions(parts: AccountParts): ReadonlyMap<string, MainAction
     ["_admin/users:setPassword", adminMainAction(passwordArgs, (args) => actions.setPassword(args))],
     ["_admin/users:sendReset", adminMainAction(mailArgs, (args) => actions.mail("reset", args))],
     ["_admin/users:sendVerification", adminMainAction(mailArgs, (args) => actions.mail("verify", args))],
-    ["_admin/users:remove", adminMainAction(removeArgs, (args) => actions.remove(args))],
+    ["_admin/users:remove", adminMainAction(userArgs, (args) => actions.remove(args))],
     [
       "_admin/users:removeFactors",
       adminMainAction(
-        removeArgs,
+        userArgs,
         ({ userId }, identity) =>
           parts.calls.mutate(system.removeFactorsOfUser, { userId, now: parts.now() }, { identity }),
+      ),
+    ],
+    [
+      "_admin/users:removePasskey",
+      adminMainAction(
+        passkeyArgs,
+        (args, identity) =>
+          parts.calls.mutate(system.removePasskeyOfUser, { ...args, now: parts.now() }, { identity }),
       ),
     ],
   ]);
@@ -94,7 +102,7 @@ class UserActions {
   }
 
   /** Deletes a user and their documents. Resolves to the number of the app's documents deleted. */
-  async remove({ userId: given }: z.output<typeof removeArgs>): Promise<{ deleted: number }> {
+  async remove({ userId: given }: z.output<typeof userArgs>): Promise<{ deleted: number }> {
     const { calls } = this.#parts;
     if (await calls.query(system.addressOf, { userId: given }) === null) throw noSuchUser();
     let deleted = 0;

@@ -151,7 +151,7 @@ async function summary(ctx: AuthQueryCtx, admin: AuthDoc<"_admins">): Promise<Ad
   return {
     adminId: admin._id,
     email: admin.email,
-    role: admin.role ?? "owner",
+    role: roleOf(admin),
     createdAt: admin._creationTime,
     sessions: (await sessionsOf(ctx, { admin: admin._id })).length,
     secondFactor: await needsSecondStep(ctx, admin._id),

@@ -103,18 +103,24 @@ export async function callerRole(ctx: AuthQueryCtx): Promise<AdminRole | null> {
   if (admin === null || sessionId === null) return null;
   const id = ctx.db.normalizeId("_sessions", sessionId);
   const session = id === null ? null : await ctx.db.get(id);
-  return session?.admin === admin ? roleOf(await ctx.db.get(admin)) : null;
+  return session?.admin === admin ? await storedRole(ctx, admin) : null;
 }
 
 /** Administrators of earlier versions have no role and are owners. */
-export function roleOf(admin: AuthDoc<"_admins"> | null): AdminRole | null {
-  return admin === null ? null : admin.role ?? "owner";
+export function roleOf({ role = "owner" }: AuthDoc<"_admins">): AdminRole {
+  return role;
 }
 
+/** Returns the role of an administrator; `null` if there is none with this id. */
 export const adminRole = internalQuery({
   args: { adminId: z.string() },
   handler: async (ctx, { adminId }): Promise<AdminRole | null> => {
     const id = ctx.db.normalizeId("_admins", adminId);
-    return id === null ? null : roleOf(await ctx.db.get(id));
+    return id === null ? null : await storedRole(ctx, id);
   },
 });
+
+async function storedRole(ctx: AuthQueryCtx, id: Id<"_admins">): Promise<AdminRole | null> {
+  const admin = await ctx.db.get(id);
+  return admin === null ? null : roleOf(admin);
+}

@@ -15,7 +15,7 @@ import {
   mutation,
   query,
 } from "../tables.ts";
-import { type OwnerToAdd, ownerToAdd, sessionToChange } from "./factors/own_factors.ts";
+import { type CredentialOwner, credentialOwner, sessionToChange } from "./factors/own_factors.ts";
 import { refuseImpersonator, signedInUser } from "./own_account.ts";
 import { existing } from "./users.ts";
 
@@ -85,10 +85,10 @@ export const addApiKey = internalMutation({
   },
 });
 
-/** Returns the caller, who adds a key under the conditions of a second factor. */
+/** Returns the calling user, who may add a key under the conditions of a second factor. */
 export const keyOwner = internalMutation({
   args: { mail: z.boolean(), now: z.number() },
-  handler: async (ctx, args): Promise<OwnerToAdd> => await ownerToAdd(ctx, args),
+  handler: async (ctx, args): Promise<CredentialOwner> => await credentialOwner(ctx, args),
 });
 
 /** Stores a key of the calling user. */
@@ -163,7 +163,7 @@ async function insertKey(
 }
 
 /** Returns the keys of a user, or those without a user, oldest first. */
-export function keysOf(ctx: AuthQueryCtx, user: Id<"_users"> | undefined): Promise<AuthDoc<"_api_keys">[]> {
+function keysOf(ctx: AuthQueryCtx, user: Id<"_users"> | undefined): Promise<AuthDoc<"_api_keys">[]> {
   return ctx.db.query("_api_keys").withIndex("by_user", (q) => q.eq("user", user)).take(
     authLimits.keysPerOwnerMax,
   );

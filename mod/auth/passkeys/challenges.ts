@@ -12,6 +12,7 @@ export type ChallengeUse =
 const NONCE_BYTES = 16;
 const EXPIRY_BYTES = 6;
 const PREFIX_BYTES = NONCE_BYTES + EXPIRY_BYTES;
+/** With the MAC of 32 bytes, base64url. */
 const CHALLENGE = /^[\w-]{72}$/;
 
 /** An open challenge, as the transaction that uses it needs it. */

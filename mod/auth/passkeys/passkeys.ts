@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { ServiceError, UserError } from "../../errors.ts";
 import type { Identity } from "../../functions/identity.ts";
-import { adminMainAction, type MainAction, mainAction } from "../../functions/main_actions.ts";
+import { type MainAction, mainAction } from "../../functions/main_actions.ts";
 import type { AccountParts } from "../accounts.ts";
 import type { Requester } from "../attempt_limits.ts";
 import { authLimits } from "../limits.ts";
@@ -30,7 +30,6 @@ const addArgs = z.strictObject({
 });
 const proveArgs = z.strictObject({ response: assertionSchema });
 const removeArgs = z.strictObject({ passkeyId: z.string() });
-const removeOfUserArgs = z.strictObject({ userId: z.string(), passkeyId: z.string() });
 const noArgs = z.strictObject({});
 
 /** Options for the browser, as the JSON methods of `PublicKeyCredential` take them. */
@@ -59,16 +58,6 @@ export class Passkeys {
       ["_auth:startPasskeyProof", mainAction(noArgs, (_args, identity) => this.startProof(identity))],
       ["_auth:provePasskey", mainAction(proveArgs, (args, identity) => this.prove(args, identity))],
       ["_auth:removePasskey", mainAction(removeArgs, (args, identity) => this.remove(args, identity))],
-      [
-        "_admin/users:removePasskey",
-        adminMainAction(
-          removeOfUserArgs,
-          (args, identity) =>
-            this.#parts.calls.mutate(system.removePasskeyOfUser, { ...args, now: this.#parts.now() }, {
-              identity,
-            }),
-        ),
-      ],
     ]);
   }
 
@@ -139,7 +128,7 @@ export class Passkeys {
     return this.#browserOptions(this.#relyingParty.requestOptions(challenge, credentials));
   }
 
-  /** Proves a passkey in the caller's session, which then counts as a second factor. Throws like {@linkcode signIn}. */
+  /** Proves a passkey in the caller's session. Throws `invalid_challenge`, `invalid_passkey`, `unknown_passkey`, `passkey_copied`. */
   async prove({ response }: z.output<typeof proveArgs>, identity: Identity): Promise<null> {
     const { calls, now } = this.#parts;
     const { use } = await this.#checked(response, { purpose: "prove", session: identity.sessionId ?? "" });
@@ -148,7 +137,7 @@ export class Passkeys {
     return null;
   }
 
-  /** Throws `factor_required` unless a factor was proved recently, `last_way_in`, `passkey_not_found`. */
+  /** Removes one of the caller's passkeys. Throws `factor_required` unless a factor was proved recently, `last_way_in`, `passkey_not_found`. */
   async remove({ passkeyId }: z.output<typeof removeArgs>, identity: Identity): Promise<null> {
     const { calls, mail, now, policy } = this.#parts;
     const byMail = mail.enabled && policy.magicLink;

@@ -3,6 +3,7 @@ import { Buffer } from "node:buffer";
 import { isIP } from "node:net";
 import { z } from "zod";
 import { ServiceError, UserError } from "../../errors.ts";
+import type { CredentialDescriptor } from "../isolate_functions/factors/own_passkeys.ts";
 import { authLimits } from "../limits.ts";
 import { isLoopback, type Redirects } from "../redirects.ts";
 
@@ -99,7 +100,7 @@ export class RelyingParty {
       readonly user: string;
       readonly label: string;
       readonly displayName: string;
-      readonly exclude: readonly { readonly id: string; readonly transports: readonly string[] }[];
+      readonly exclude: readonly CredentialDescriptor[];
     },
   ): object {
     return {
@@ -121,7 +122,7 @@ export class RelyingParty {
   /** Options of `navigator.credentials.get`. Without credentials, the user chooses a discoverable one. */
   requestOptions(
     challenge: string,
-    allow: readonly { readonly id: string; readonly transports: readonly string[] }[] = [],
+    allow: readonly CredentialDescriptor[] = [],
   ): object {
     return {
       challenge,

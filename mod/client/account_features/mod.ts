@@ -1,6 +1,6 @@
 /**
- * `syncline/accounts`: second factors, passkeys and API keys of accounts, as functions that take the client. Browser-safe, and apart from the core so that
- * apps without them do not load it.
+ * `syncline/accounts`: second factors, passkeys and API keys of accounts, as functions that take the client. Browser-safe, and apart
+ * from the core so that apps that do not use them do not load them.
  *
  * @module
  */

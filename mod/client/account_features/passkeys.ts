@@ -35,8 +35,8 @@ export interface PasskeySignInOptions {
 }
 
 /**
- * Whether this browser supports passkeys or, with `autofill`, passkeys in a field. Where it does not, hide what
- * needs them.
+ * Returns whether this browser supports passkeys or, with `autofill`, passkeys in a field. If it does not, hide the controls for
+ * passkeys.
  */
 export async function supportsPasskeys({ autofill = false } = {}): Promise<boolean> {
   const { PublicKeyCredential: api } = globalThis as Partial<typeof globalThis>;

@@ -83,8 +83,7 @@ class JoinedRoom {
         break;
       }
     }
-    this.#view = null;
-    for (const handle of [...this.handles]) handle.notify();
+    this.#changed();
   }
 
   #put(members: Readonly<Record<string, RoomMember>> = {}): void {
@@ -99,6 +98,15 @@ class JoinedRoom {
     if (text === this.#sent || !this.#send({ type: "SetPresence", room: this.#name, state })) return;
     this.#sent = text;
     this.#sentAt = Date.now();
+    // A member's error is about an earlier state.
+    if (this.#error === null || this.#members.size === 0) return;
+    this.#error = null;
+    this.#changed();
+  }
+
+  #changed(): void {
+    this.#view = null;
+    for (const handle of [...this.handles]) handle.notify();
   }
 
   #createView(): RoomView {

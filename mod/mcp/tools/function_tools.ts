@@ -17,13 +17,16 @@ const runArgs = z.strictObject({
   asUser: z.string().optional().describe("ID of the user on whose behalf it runs; default: signed out"),
 });
 
-async function run(
-  kind: "query" | "mutation" | "action",
-  { path, args, asUser }: z.output<typeof runArgs>,
-  { call }: McpSources,
-): Promise<unknown> {
-  const as = asUser === undefined ? null : { userId: asUser };
-  return await call("_admin/functions:run", { path, args, as, kind });
+/** The parts that the tools for running functions have in common. */
+function runsOf(kind: "query" | "mutation" | "action") {
+  return {
+    args: runArgs,
+    noted: ["path", "args", "asUser"],
+    run: ({ path, args, asUser }: z.output<typeof runArgs>, { call }: McpSources): Promise<unknown> => {
+      const as = asUser === undefined ? null : { userId: asUser };
+      return call("_admin/functions:run", { path, args, as, kind });
+    },
+  } as const;
 }
 
 export const functionTools: readonly Tool[] = [
@@ -50,22 +53,16 @@ export const functionTools: readonly Tool[] = [
     description:
       "Run a query of the app, public or internal, and return its result, log lines, duration and " +
       "the tables and indexes that it read.",
-    args: runArgs,
-    noted: ["path", "args", "asUser"],
-    run: (args, sources) => run("query", args, sources),
+    ...runsOf("query"),
   }),
   writeTool({
     name: "run_mutation",
     description: "Run a mutation of the app, public or internal. It changes data.",
-    args: runArgs,
-    noted: ["path", "args", "asUser"],
-    run: (args, sources) => run("mutation", args, sources),
+    ...runsOf("mutation"),
   }),
   writeTool({
     name: "run_action",
     description: "Run an action of the app, public or internal. It may change data and call other services.",
-    args: runArgs,
-    noted: ["path", "args", "asUser"],
-    run: (args, sources) => run("action", args, sources),
+    ...runsOf("action"),
   }),
 ];

@@ -4,6 +4,7 @@ import { ServiceError } from "../../errors.ts";
 import { type MainAction, unauditedAdminAction } from "../../functions/main_actions.ts";
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import type { ExecutionLog } from "../log/mod.ts";
+import { runKinds } from "../log/run_record.ts";
 import type { DocumentHistory } from "../replication/document_history.ts";
 import { system } from "./system.ts";
 
@@ -73,8 +74,8 @@ async function runOf(
   log: Pick<ExecutionLog, "page">,
   { ts, at }: { readonly ts: number; readonly at: number },
 ): Promise<DocumentChange["run"]> {
-  const filter = { from: at - BEFORE_MS, to: at + AFTER_MS };
+  const filter = { from: at - BEFORE_MS, to: at + AFTER_MS, kinds: [runKinds.indexOf("mutation")] };
   const { runs } = await log.page({ filter, limit: RUNS_MAX });
-  const run = runs.find((run) => run.kind === "mutation" && run.ts === ts && run.documentsWritten > 0);
+  const run = runs.find((run) => run.ts === ts && run.documentsWritten > 0);
   return run === undefined ? null : { id: run.id, function: run.function, caller: run.caller };
 }

@@ -143,24 +143,30 @@ export class Alerts implements AsyncDisposable {
 
   async #check(): Promise<void> {
     const { calls, findIssues, mayCheck } = this.#options;
-    if (!mayCheck()) return;
-    await this.#retry();
+    if (!mayCheck()) {
+      this.#streaks = new Map();
+      return;
+    }
+    const { quietHours } = this.#config;
+    const isSilent = quietHours !== null && isQuiet(quietHours, this.#now());
+    if (!isSilent) await this.#retry();
     const issues = await findIssues(this.#config.thresholds);
     const rows = await calls.query(system.rows, {});
     this.#streaks = countStreaks(this.#streaks, { issues, rows });
     const now = this.#now();
-    const isSilent = this.#config.quietHours !== null && isQuiet(this.#config.quietHours, now);
     const rowsByKey = new Map(rows.map((row) => [row.key, row]));
     const began = isSilent || this.#channels.length === 0
       ? []
       : issues.filter(({ key }) => this.#streak(key) >= CONFIRMED && this.#isNews(key, rowsByKey.get(key)))
-        .slice(0, Math.max(0, alertLimits.rowsMax - rows.length));
+        .slice(0, Math.max(0, alertLimits.rowsMax - rows.length - this.#unsaved.reported.size));
     const ended = rows.filter((row) => this.#streak(row.key) <= -CONFIRMED && this.#isOver(row));
     const recovered = ended.filter(({ reportedAt, mutedUntil = 0 }) =>
       reportedAt !== undefined && mutedUntil <= now
     );
     const items = [...began.map((issue) => this.#itemOf(issue)), ...recovered.map((row) => this.#endOf(row))];
     if (!isSilent && items.length > 0) await this.#send(this.#alertOf(items));
+    // Deliveries may have been aborted. The next process reports again.
+    if (this.#stopping.signal.aborted) return;
     for (const { key, text } of began) this.#unsaved.reported.set(key, text);
     // In quiet hours the row is kept, so that the recovery is reported afterwards.
     for (const row of ended) if (!isSilent || !recovered.includes(row)) this.#unsaved.ended.add(row.key);

@@ -27,7 +27,7 @@ export interface PendingJob {
 }
 
 /** Returns the first pending jobs of a kind, and whether there may be more. */
-export const pending = internalQuery({
+const pending = internalQuery({
   args: { functionKind: functionKindSchema },
   handler: async (
     ctx,
@@ -58,7 +58,7 @@ export interface WaitingJobs {
 }
 
 /** Counts the waiting jobs of the app's functions, in the order of the functions' paths. */
-export const waiting = internalQuery({ args: {}, handler: waitingJobs });
+const waiting = internalQuery({ args: {}, handler: waitingJobs });
 
 export async function waitingJobs({ db }: SchedulerQueryCtx): Promise<WaitingJobs> {
   const counts = new Map<string, number>();
@@ -82,7 +82,7 @@ export interface RecentFailures {
 }
 
 /** Returns the failures of functions that exist. */
-export const failures = systemQuery({
+const failures = systemQuery({
   args: { since: z.number() },
   handler: async (ctx, { since }): Promise<RecentFailures> => {
     const crons: { name: string; error: string }[] = [];
@@ -129,7 +129,7 @@ export interface RunResult {
 const monotonic = performance.now.bind(performance);
 
 /** Runs a mutation job; writes and result are one commit. If it throws, only the failure is recorded. */
-export const runMutation = systemMutation({
+const runMutation = systemMutation({
   args: { id: jobId },
   handler: async (ctx, { id }): Promise<RunResult> => {
     const job = await ctx.db.get(id);
@@ -164,7 +164,7 @@ export interface BegunAction {
 }
 
 /** Marks an action as running before it starts. Returns `null` if it is no longer pending, or the time it was deferred to. */
-export const begin = systemMutation({
+const begin = systemMutation({
   args: { id: jobId },
   handler: async (ctx, { id }): Promise<BegunAction | number | null> => {
     const job = await ctx.db.get(id);
@@ -181,7 +181,7 @@ export const begin = systemMutation({
 });
 
 /** Makes an action that was never started pending again. */
-export const requeue = internalMutation({
+const requeue = internalMutation({
   args: { id: jobId },
   handler: async (ctx, { id }): Promise<void> => {
     const job = await ctx.db.get(id);
@@ -190,7 +190,7 @@ export const requeue = internalMutation({
 });
 
 /** Records the result of an action, unless it was canceled. */
-export const finish = internalMutation({
+const finish = internalMutation({
   args: { id: jobId, error: z.string().nullable() },
   handler: async (ctx, { id, error }): Promise<void> => {
     const job = await ctx.db.get(id);
@@ -200,7 +200,7 @@ export const finish = internalMutation({
 });
 
 /** Records a failure that rolled back the whole mutation: a timeout or a lost isolate. */
-export const fail = internalMutation({
+const fail = internalMutation({
   args: { id: jobId, error: z.string() },
   handler: async (ctx, { id, error }): Promise<void> => {
     const job = await ctx.db.get(id);
@@ -212,7 +212,7 @@ const INTERRUPTED =
   "Interrupted: the server stopped while the action was running. It is not retried, because it may have had side effects";
 
 /** Marks actions that were running when the server stopped as failed, in batches. Returns whether there are more. */
-export const interrupt = internalMutation({
+const interrupt = internalMutation({
   args: {},
   handler: async (ctx): Promise<boolean> => {
     const rows = schedulerLimits.interruptedAtOnce;
@@ -224,7 +224,7 @@ export const interrupt = internalMutation({
 });
 
 /** Deletes a batch of jobs that ended before a time. Returns whether there are more. */
-export const clean = internalMutation({
+const clean = internalMutation({
   args: { before: z.number() },
   handler: async (ctx, { before }): Promise<boolean> => {
     const rows = schedulerLimits.rowsCleanedMax;
@@ -247,3 +247,17 @@ function failure(message: string): JobState {
   const max = schedulerLimits.errorCharsMax;
   return { kind: "failed", error: message.length > max ? `${message.slice(0, max - 3)}...` : message };
 }
+
+/** Called by the server only, at `_system/scheduler:<name>`. */
+export const jobFunctions = {
+  begin,
+  clean,
+  fail,
+  failures,
+  finish,
+  interrupt,
+  pending,
+  requeue,
+  runMutation,
+  waiting,
+};

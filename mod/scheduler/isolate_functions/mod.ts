@@ -2,34 +2,9 @@
 import type { SystemModule } from "../../functions/system_module.ts";
 import { declare, start } from "./crons.ts";
 import { cancelJob, crons, jobs, orphanedJobs, retryJob, runCronNow, runJobNow } from "./admin.ts";
-import {
-  begin,
-  clean,
-  fail,
-  failures,
-  finish,
-  interrupt,
-  pending,
-  requeue,
-  runMutation,
-  waiting,
-} from "./jobs.ts";
+import { jobFunctions } from "./jobs.ts";
 import { cancel, schedule } from "./schedule.ts";
 import { tables } from "../tables.ts";
-
-/** Called by the server only, at `_system/scheduler:<name>`. */
-export const jobFunctions = {
-  begin,
-  clean,
-  fail,
-  failures,
-  finish,
-  interrupt,
-  pending,
-  requeue,
-  runMutation,
-  waiting,
-};
 
 /** Called by the server only, at `_system/crons:<name>`. */
 export const cronFunctions = { declare, start };

@@ -17,6 +17,7 @@ import { sharedQueryLimits } from "../limits.ts";
 import { CommitMemory } from "./commit_memory.ts";
 import { Invalidation, readsUnknown, sameReadSet } from "./invalidation.ts";
 import { QueryTable } from "./query_table.ts";
+import { RefreshQueue } from "./refresh_queue.ts";
 import {
   type QuerySpec,
   type RefreshBatch,
@@ -29,8 +30,6 @@ import {
   type View,
   type Waiter,
 } from "./shared_query.ts";
-import { planRefresh } from "./refresh_plan.ts";
-import { CallerRoundRobin } from "./caller_round_robin.ts";
 
 export interface SharedQueriesOptions {
   readonly host: FunctionHost;
@@ -66,9 +65,8 @@ export class SharedQueries {
   readonly #table: QueryTable;
   readonly #index = new Invalidation<SharedQuery>();
   readonly #recentCommits: CommitMemory;
-  readonly #dirty = new Set<SharedQuery>();
-  /** Those that may be slow: queries found to be quick while all readers are busy are removed. */
-  readonly #maybeSlow = new Set<SharedQuery>();
+  /** Queries that need a run and have none in flight. */
+  readonly #dirty: RefreshQueue;
   readonly #batches = new Set<RefreshBatch>();
   /** Queries with more than one version. Pruned when a batch ends. */
   readonly #multiVersion = new Set<SharedQuery>();
@@ -76,7 +74,6 @@ export class SharedQueries {
   readonly #ahead = new Set<SharedQuery>();
   /** A quick batch has not pinned its snapshot. Later calls of `startBatches` start nothing until then. */
   #awaitingSnapshot = false;
-  readonly #slowCallers = new CallerRoundRobin();
   #runCount = 0;
   #batchCount = 0;
   #waiterCount = 0;
@@ -86,6 +83,12 @@ export class SharedQueries {
     this.#options = options;
     this.#ts = options.host.ts;
     this.#recentCommits = new CommitMemory(this.#ts);
+    this.#dirty = new RefreshQueue({
+      host: options.host,
+      batches: this.#batches,
+      stuck: options.stuck,
+      startBatch: (queries, batchOptions) => this.#startBatch(queries, batchOptions),
+    });
     this.#table = new QueryTable({
       cachedCharsMax: options.cachedCharsMax,
       onDrop: (query) => this.#onDropped(query),
@@ -250,47 +253,7 @@ export class SharedQueries {
 
   /** Starts refresh batches: at most one quick one in each call, and slow ones while readers accept them. */
   startBatches(): void {
-    const { host: { readers } } = this.#options;
-    if (this.#awaitingSnapshot || this.#dirty.size === 0) return;
-    const hasSlow = readers.hasSlowQueries === true;
-    if (!readers.free) {
-      if (!hasSlow) return;
-      // Only slow queries can have another reader started. A plan for all, after each answer, would take longer than the answers.
-      for (const query of this.#maybeSlow) {
-        if (this.#isSlow(query)) return this.#startSlowBatches();
-        this.#maybeSlow.delete(query);
-      }
-      return;
-    }
-    const { queries, together } = this.#plan();
-    if (!hasSlow) return this.#startBatch(queries, {});
-    const slow = new Set(queries.filter((query) => this.#isSlow(query)));
-    // Queries that must run together count as slow if one of them is.
-    const heavy = [...together].some((query) => slow.has(query)) ? together : new Set<SharedQuery>();
-    const quick = queries.filter((query) => !slow.has(query) && !heavy.has(query));
-    if (quick.length > 0) this.#startBatch(quick, {});
-    if (slow.size > 0) this.#startSlowBatches();
-  }
-
-  #plan(): ReturnType<typeof planRefresh> {
-    return planRefresh({ dirty: this.#dirty, batches: this.#batches, stuck: this.#options.stuck() });
-  }
-
-  /** Starts slow queries one at a time, round robin by caller, while readers are available. */
-  #startSlowBatches(): void {
-    while (this.#options.host.readers.slowFree?.() === true) {
-      const { queries, together } = this.#plan();
-      const slow = queries.filter((query) => this.#isSlow(query));
-      const next = this.#slowCallers.next(slow, (query) => this.#runIdentity(query).caller?.turn ?? "");
-      if (next === null) return;
-      const group = together.has(next) ? queries.filter((query) => together.has(query)) : [next];
-      this.#startBatch(group, { slow: true });
-    }
-  }
-
-  #isSlow(query: SharedQuery): boolean {
-    const call = { udfPath: query.spec.udfPath, ...this.#runIdentity(query) };
-    return this.#options.host.readers.isSlow?.(call) ?? false;
+    if (!this.#awaitingSnapshot) this.#dirty.startBatches();
   }
 
   #startBatch(queries: readonly SharedQuery[], options: QueryBatchOptions): void {
@@ -335,7 +298,7 @@ export class SharedQueries {
 
   /** Runs use the identity of a current subscriber or caller, so that a personal result is of use. */
   #beginRun(query: SharedQuery, batch: RefreshBatch): Run {
-    const { identity, caller } = this.#runIdentity(query);
+    const { identity, caller } = this.#dirty.runIdentity(query);
     const run: Run = {
       identity,
       ...(caller && { caller }),
@@ -346,12 +309,8 @@ export class SharedQueries {
       obsolete: false,
     };
     query.run = run;
-    this.#setClean(query);
+    this.#dirty.delete(query);
     return run;
-  }
-
-  #runIdentity(query: SharedQuery): Pick<Run, "identity" | "caller"> {
-    return query.runIdentity((caller) => this.#options.host.isBlocked?.(query.spec.udfPath, caller) === true);
   }
 
   #answered(query: SharedQuery, { run, answer }: { readonly run: Run; readonly answer: QueryAnswer }): void {
@@ -466,21 +425,15 @@ export class SharedQueries {
   #updateState(query: SharedQuery): void {
     if (query.run !== null) return;
     if (!query.inUse) {
-      this.#setClean(query);
+      this.#dirty.delete(query);
       this.#table.release(query);
     } else if (!query.current || query.waiters.length > 0) {
       if (this.#dirty.has(query)) return;
       this.#dirty.add(query);
-      this.#maybeSlow.add(query);
       this.#options.onWork();
     } else {
-      this.#setClean(query);
+      this.#dirty.delete(query);
     }
-  }
-
-  #setClean(query: SharedQuery): void {
-    this.#dirty.delete(query);
-    this.#maybeSlow.delete(query);
   }
 
   #prune(query: SharedQuery): void {
@@ -493,7 +446,7 @@ export class SharedQueries {
   #onDropped(query: SharedQuery): void {
     if (query.readSet !== null) this.#index.remove(query, query.readSet);
     query.readSet = null;
-    this.#setClean(query);
+    this.#dirty.delete(query);
     this.#multiVersion.delete(query);
     this.#ahead.delete(query);
   }

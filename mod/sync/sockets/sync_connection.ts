@@ -78,7 +78,7 @@ export class SyncConnection implements AdvancingSocket, SessionSocket, SocketHan
   /** Its rooms; `null` before the first. */
   #presence: SocketPresence | null = null;
   #presenceRate: FrameRateLimiter | null = null;
-  /** Whether its client may come back as the same member of its rooms. */
+  /** Whether its client may return as the same member of its rooms. */
   #mayReturn = true;
 
   /** @param ts Newest commit at the time of connecting. */

@@ -13,7 +13,7 @@ type Success = Extract<Outcome, { readonly ok: true }>;
 export class DiffCache {
   /** `null` if the diff is not worth sending. */
   readonly #diffs = new PairMemo<string | null>();
-  /** Results that were compared, with what is known of their elements. */
+  /** Compared results, with the positions of their elements. */
   readonly #lists = new WeakMap<Outcome, ListText>();
 
   /** Returns the diff as JSON, or `null` if the whole value has to be sent. */

@@ -46,7 +46,7 @@ export const seed = internalMutation({
   },
 });
 
-/** Returns the calling user. Clients can call every function that is not internal, so each change checks. */
+/** Returns the calling user. Clients can call every function that is not internal, so each mutation checks. */
 function signedIn(ctx: QueryCtx): Id<"_users"> {
   const user = ctx.auth.userId();
   if (user === null) throw new UserError("signed_out", "Sign in first");

@@ -17,6 +17,8 @@ import {
   verifiedUser,
   wrongCode,
 } from "../support/test_factors.ts";
+import { TestAuthenticator } from "../support/test_authenticator.ts";
+import { passkeyUser } from "../support/test_passkeys.ts";
 
 interface Started {
   readonly enrolmentId: string;
@@ -251,30 +253,43 @@ Deno.test("MF8 administrators remove the factors of others only soon after they 
   const { owner: otherAdmin } = await enrolledAdmin(accounts, "other@example.com");
   const plain = await accounts.signInAdmin("plain@example.com");
   const secured = await enrolledAdmin(accounts, "root@example.com");
-  const remove = async (accessToken: string) => {
-    await accounts.call("_admin/users:removeFactors", { userId: owner }, accessToken);
-    await accounts.call("_admin/administrators:removeFactors", { adminId: otherAdmin }, accessToken);
+  const { userId, passkeyId } = await passkeyUser(accounts, new TestAuthenticator(), "p@example.com");
+  const removals = {
+    "_admin/users:removeFactors": { userId: owner },
+    "_admin/administrators:removeFactors": { adminId: otherAdmin },
+    "_admin/users:removePasskey": { userId, passkeyId },
+  };
+  const remove = async (accessToken: string, path: keyof typeof removals) =>
+    await accounts.call(path, removals[path], accessToken);
+  const refused = async (accessToken: string, message: string) => {
+    for (const path of Object.keys(removals) as (keyof typeof removals)[]) {
+      await assert.rejects(remove(accessToken, path), { message }, path);
+    }
   };
   accounts.clock.now += 10 * 60_000;
-  await assert.rejects(remove(plain.accessToken), { message: "confirmation_required" });
-  await assert.rejects(remove(secured.accessToken), { message: "factor_required" });
+  await refused(plain.accessToken, "confirmation_required");
+  await refused(secured.accessToken, "factor_required");
   const confirm = (accessToken: string, given: string) =>
     accounts.call("_admin/administrators:confirmPassword", { password: given }, accessToken);
   await assert.rejects(confirm(plain.accessToken, "wrong horse"), { message: "invalid_credentials" });
-  await assert.rejects(remove(plain.accessToken), { message: "confirmation_required" });
+  await refused(plain.accessToken, "confirmation_required");
   await confirm(plain.accessToken, password);
   // The password is not enough for those who have a factor.
   await confirm(secured.accessToken, password);
-  await assert.rejects(remove(secured.accessToken), { message: "factor_required" });
+  await refused(secured.accessToken, "factor_required");
   assert.equal(accounts.port.rows("_totp").length, 3);
-  await remove(plain.accessToken);
+  await remove(plain.accessToken, "_admin/users:removeFactors");
+  await remove(plain.accessToken, "_admin/administrators:removeFactors");
   assert.equal(accounts.port.rows("_totp").length, 1);
   await accounts.call(
     "_admin/administrators:proveFactor",
     { code: codeOf(secured.secret, accounts.clock.now) },
     secured.accessToken,
   );
-  await remove(secured.accessToken);
+  for (const path of Object.keys(removals) as (keyof typeof removals)[]) {
+    await remove(secured.accessToken, path);
+  }
+  assert.equal(accounts.port.rows("_passkeys").length, 0);
   // Users have no such function, and a session that ended confirms nothing.
   const user = await accounts.signUp("b@example.com");
   await assert.rejects(confirm(user.accessToken, password));

@@ -1,4 +1,4 @@
-/** The second step of sign-ins: what it takes, and what ends it. */
+/** The second step of sign-ins: proofs, their limits, and the end of challenges. */
 import assert from "node:assert/strict";
 import { authLimits, rateLimits } from "../../../mod/auth/limits.ts";
 import { authEventArgs, createFunctions, defineTable } from "../../../mod/functions/api/mod.ts";

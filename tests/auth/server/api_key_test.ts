@@ -82,16 +82,9 @@ Deno.test("AK3 AK4 a key works over HTTP, in routes and on sockets, in its scope
     assert.equal((await post("/closed"))[0], 403);
   });
 
-  const subscribe = (paths: readonly string[]) => ({
-    type: "ModifyQuerySet",
-    baseVersion: 0,
-    newVersion: 1,
-    modifications: paths.map((udfPath, queryId) => ({ type: "Add", queryId, udfPath, args: {} })),
-  });
-
   await t.step("AK3 live queries follow the scope of the current key", async () => {
     await using socket = await server.socket(undefined, ["presence"]);
-    socket.send(subscribe(["tasks:list", "secret:read"]));
+    socket.subscribe("tasks:list", "secret:read");
     const before = await socket.message(({ modifications = [] }) => modifications.length === 2);
     assert.deepEqual(before.modifications.map(({ value }: { value: unknown }) => value), [
       "secret",

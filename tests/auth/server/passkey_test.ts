@@ -31,12 +31,7 @@ Deno.test("PK1 passkeys are live, and a server keeps them over restarts and rest
   await t.step("PK1 a new passkey appears in a live query", async () => {
     await using socket = await server.socket(bearer);
     await socket.identityVersion(1);
-    socket.send({
-      type: "ModifyQuerySet",
-      baseVersion: 0,
-      newVersion: 1,
-      modifications: [{ type: "Add", queryId: 1, udfPath: "_auth:listPasskeys", args: {} }],
-    });
+    socket.subscribe("_auth:listPasskeys");
     const { options } = await act("startPasskey", { password });
     await act("addPasskey", { name: "Phone", response: authenticator.create(options, { origin: origin() }) });
     const shown = await socket.message(({ modifications: [first] = [] }) => first?.value?.length === 1);

@@ -131,7 +131,7 @@ export class TestSocket implements AsyncDisposable {
   readonly #socket: WebSocket;
   // deno-lint-ignore no-explicit-any -- messages of many shapes
   readonly messages: any[] = [];
-  /** With which it was closed; `null` while it is open. */
+  /** Code of its close; `null` while it is open. */
   closeCode: number | null = null;
   readonly #closed = Promise.withResolvers<void>();
   readonly #arrivals = new EventTarget();
@@ -163,6 +163,16 @@ export class TestSocket implements AsyncDisposable {
 
   send(message: unknown): void {
     this.#socket.send(JSON.stringify(message));
+  }
+
+  /** Subscribes to queries without arguments, with ids from 0. Call it once. */
+  subscribe(...paths: readonly string[]): void {
+    this.send({
+      type: "ModifyQuerySet",
+      baseVersion: 0,
+      newVersion: 1,
+      modifications: paths.map((udfPath, queryId) => ({ type: "Add", queryId, udfPath, args: {} })),
+    });
   }
 
   /** The first message that fits. Throws when the socket closes without one. */

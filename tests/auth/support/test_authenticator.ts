@@ -27,6 +27,8 @@ export interface Lies {
   readonly userHandle?: string | null;
   /** Signs with another key. */
   readonly forged?: boolean;
+  /** A registration is signed with the new key, as an attestation without a certificate. */
+  readonly selfAttested?: boolean;
   /** CBOR of the attestation's format and statement. */
   readonly attestation?: { readonly format: string; readonly statement: Buffer };
 }
@@ -73,7 +75,11 @@ export class TestAuthenticator {
       counter: lies.counter ?? credential.counter,
       attested,
     });
-    const { format, statement } = lies.attestation ?? { format: "none", statement: Buffer.from([0xa0]) };
+    const clientDataJSON = this.#clientData("webauthn.create", options, lies);
+    const { format, statement } = lies.attestation ??
+      (lies.selfAttested
+        ? { format: "packed", statement: packedStatement(signed(authData, clientDataJSON, credential, lies)) }
+        : { format: "none", statement: Buffer.from([0xa0]) });
     const attestationObject = Buffer.concat([
       Buffer.from([0xa3]),
       cborText("fmt"),
@@ -90,7 +96,7 @@ export class TestAuthenticator {
       type: "public-key",
       clientExtensionResults: {},
       response: {
-        clientDataJSON: this.#clientData("webauthn.create", options, lies),
+        clientDataJSON,
         attestationObject: attestationObject.toString("base64url"),
         transports: ["internal"],
       },
@@ -105,8 +111,6 @@ export class TestAuthenticator {
       counter: lies.counter ?? credential.counter,
     });
     const clientDataJSON = this.#clientData("webauthn.get", options, lies);
-    const hash = createHash("sha256").update(Buffer.from(clientDataJSON, "base64url")).digest();
-    const key = lies.forged ? generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey : credential.key;
     const userHandle = lies.userHandle === undefined ? credential.userHandle : lies.userHandle;
     return {
       id: credential.id,
@@ -116,7 +120,7 @@ export class TestAuthenticator {
       response: {
         clientDataJSON,
         authenticatorData: authData.toString("base64url"),
-        signature: sign("sha256", Buffer.concat([authData, hash]), key).toString("base64url"),
+        signature: signed(authData, clientDataJSON, credential, lies).toString("base64url"),
         userHandle,
       },
     };
@@ -146,6 +150,30 @@ function authenticatorData(
   head.writeUInt8(flags, 0);
   head.writeUInt32BE(counter, 1);
   return Buffer.concat([createHash("sha256").update(rpId).digest(), head, attested]);
+}
+
+/** Signs authenticator data and client data with the key of a credential. */
+function signed(
+  authData: Buffer,
+  clientDataJSON: string,
+  credential: TestCredential,
+  { forged = false }: Lies,
+): Buffer {
+  const hash = createHash("sha256").update(Buffer.from(clientDataJSON, "base64url")).digest();
+  const key = forged ? generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey : credential.key;
+  return sign("sha256", Buffer.concat([authData, hash]), key);
+}
+
+/** CBOR of `{ alg: -7, sig }`. */
+function packedStatement(signature: Buffer): Buffer {
+  return Buffer.concat([
+    Buffer.from([0xa2]),
+    cborText("alg"),
+    Buffer.from([0x26]),
+    cborText("sig"),
+    Buffer.from([0x58, signature.length]),
+    signature,
+  ]);
 }
 
 function cborText(text: string): Buffer {

@@ -1,4 +1,4 @@
-/** Accounts with second factors, and an authenticator app in the test's hands. */
+/** Accounts with second factors, and the codes of an authenticator app. */
 import assert from "node:assert/strict";
 import { Secret, TOTP } from "otpauth";
 import type { Tokens } from "../../../mod/auth/tokens/session_tokens.ts";

@@ -84,7 +84,7 @@ export class ModelServer {
     }
   }
 
-  /** Brings a line to the newest ts, if it is behind. */
+  /** Advances a line to the newest ts, if it is behind. */
   push(line: Line): void {
     if (line.version.ts < this.ts) this.#transition(line, {});
   }

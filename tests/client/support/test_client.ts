@@ -63,7 +63,7 @@ export function patched(queryId: number, diff: unknown): Transition["modificatio
   return { type: "QueryUpdated", queryId, diff, logLines: [] };
 }
 
-/** How a promise stands after everything that can settle has settled. */
+/** Returns the state of a promise after everything that can settle has settled. */
 export async function stateOf(promise: Promise<unknown>): Promise<"pending" | "resolved" | "rejected"> {
   let state: "pending" | "resolved" | "rejected" = "pending";
   promise.then(() => state = "resolved", () => state = "rejected");

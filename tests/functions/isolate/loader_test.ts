@@ -100,11 +100,6 @@ const broken: readonly (readonly [name: string, files: AppFiles, message: RegExp
     /^a\.ts:1:8: cannot import from the network/,
   ],
   [
-    "a missing export",
-    { "a.ts": "import { x } from './b.ts'; x;", "b.ts": "" },
-    /^a\.ts:1:10: Import "x" will always be undefined because the file "functions\/b\.ts" has no exports$/,
-  ],
-  [
     "two files of one name",
     { "a.ts": one, "a.js": one },
     /a\.js and a\.ts would give their functions the same paths/,

@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import { parseThresholds, parseWebhooks } from "../../../mod/config/alert_options.ts";
 import { UserError } from "../../../mod/errors.ts";
+import { SystemCalls } from "../../../mod/functions/system_calls.ts";
 import { alertLimits } from "../../../mod/ops/limits.ts";
-import { Alerts, type AlertsConfig } from "../../../mod/ops/alerts/alerts.ts";
+import { Alerts, type AlertsConfig, type AlertsOptions } from "../../../mod/ops/alerts/alerts.ts";
 import type { AlertMail } from "../../../mod/ops/alerts/channels.ts";
 import {
   defaultThresholds,
@@ -11,7 +12,10 @@ import {
   type Issue,
   type IssueSources,
 } from "../../../mod/ops/alerts/issues.ts";
+import type { alertFunctions } from "../../../mod/ops/alerts/isolate_functions.ts";
 import { isQuiet, parseQuietHours } from "../../../mod/ops/alerts/quiet_hours.ts";
+import { createApi } from "../../../mod/protocol/api_reference.ts";
+import { ImportWorld } from "../import/support/import_world.ts";
 
 const issue = (key: string): Issue => ({
   key,
@@ -39,11 +43,12 @@ class World {
   readonly logged: string[] = [];
   refusing = false;
   isDiskFull = false;
+  mayCheck = true;
   readonly alerts: Alerts;
 
-  constructor(config: Partial<AlertsConfig> = {}) {
+  constructor(config: Partial<AlertsConfig> = {}, calls?: AlertsOptions["calls"]) {
     this.alerts = new Alerts({
-      calls: {
+      calls: calls ?? {
         query: () => Promise.resolve(this.rows as never),
         mutate: (_, args) => this.#record(args as never) as never,
       },
@@ -62,7 +67,7 @@ class World {
         ...config,
       },
       app: "Shop",
-      mayCheck: () => true,
+      mayCheck: () => this.mayCheck,
       log: (level, message) => void this.logged.push(`${level} ${message}`),
       now: () => this.now,
     });
@@ -132,6 +137,36 @@ Deno.test("AL1 while rows cannot be stored, an issue is reported once", async ()
   assert.equal(world.rows.length, 1);
 });
 
+Deno.test("AL1 a server that may not check reports nothing, and later needs two checks of its own", async () => {
+  const world = new World();
+  world.issues = [issue("disk")];
+  await world.check();
+  world.mayCheck = false;
+  assert.deepEqual(await world.check(3), []);
+  world.mayCheck = true;
+  assert.deepEqual(await world.check(), []);
+  assert.deepEqual(await world.check(), ["Shop: disk is broken"]);
+});
+
+Deno.test("AL1 an alert that a shutdown interrupts is left to the next process", async () => {
+  const arrived = Promise.withResolvers<void>();
+  const answer = Promise.withResolvers<Response>();
+  await using server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, () => {
+    arrived.resolve();
+    return answer.promise;
+  });
+  const webhooks = parseWebhooks(`http://127.0.0.1:${server.addr.port}/`);
+  const world = new World({ mail: [], webhooks });
+  world.issues = [issue("disk")];
+  await world.check();
+  const checking = world.check();
+  await arrived.promise;
+  await world.alerts[Symbol.asyncDispose]();
+  await checking;
+  answer.resolve(new Response());
+  assert.deepEqual(world.rows, []);
+});
+
 Deno.test("AL3 acknowledged and muted issues are not reported", async () => {
   const world = new World();
   world.issues = [issue("a"), issue("b")];
@@ -142,6 +177,31 @@ Deno.test("AL3 acknowledged and muted issues are not reported", async () => {
   assert.deepEqual(await world.check(10), []);
   // The mute has expired.
   assert.deepEqual(await world.check(2), ["Shop: b is broken"]);
+});
+
+Deno.test("AL3 a mute outlives its issue, and the rows of ended issues are deleted", async () => {
+  const admin = createApi<{ "_admin/alerts": typeof alertFunctions }>().admin._admin.alerts;
+  await using stored = new ImportWorld({});
+  const calls = new SystemCalls({
+    query: (call) => stored.query(call),
+    mutate(call) {
+      stored.clock.now = world.now;
+      return stored.host.mutate(call);
+    },
+  });
+  const world = new World({}, calls);
+  const notes = () => calls.query(admin.notes, {});
+  await calls.mutate(admin.mute, { issue: "a", text: "a", forMs: 10 * alertLimits.checkMs });
+  for (const issues of [[issue("a")], [], [issue("a")]]) {
+    world.issues = issues;
+    assert.deepEqual(await world.check(3), []);
+    assert.equal((await notes()).length, 1);
+  }
+  // The mute has expired.
+  assert.deepEqual(await world.check(3), ["Shop: a is broken"]);
+  world.issues = [];
+  assert.deepEqual(await world.check(2), ["Shop: Recovered: a is broken"]);
+  assert.deepEqual(await notes(), []);
 });
 
 Deno.test("AL4 in quiet hours alerts wait, and issues that ended in the meantime are not reported", async () => {
@@ -160,6 +220,16 @@ Deno.test("AL4 a recovery during quiet hours is reported afterwards", async () =
   world.issues = [];
   assert.deepEqual(await world.check(7), []);
   assert.deepEqual(await world.check(), ["Shop: Recovered: disk is broken"]);
+});
+
+Deno.test("AL4 AL5 a failed delivery is not repeated in quiet hours but afterwards", async () => {
+  const world = new World({ quietHours: parseQuietHours("12:02-12:10") });
+  world.issues = [issue("disk")];
+  world.refusing = true;
+  await world.check(2);
+  world.refusing = false;
+  assert.deepEqual(await world.check(8), []);
+  assert.deepEqual(await world.check(), ["Shop: disk is broken"]);
 });
 
 Deno.test("AL4 quiet hours are times of a zone and may cross midnight", () => {

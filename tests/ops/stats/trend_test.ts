@@ -41,7 +41,8 @@ class World {
     for (const end = this.now + ms; this.now < end;) {
       this.now += 60_000;
       saved.push(...this.runs.advance(), ...this.trend.advance());
-      this.history.push({ at: this.now, sockets: 3, subscriptions: 0, memory: 1, stored: 2, diskFree: null });
+      const sockets = this.history.length + 1;
+      this.history.push({ at: this.now, sockets, subscriptions: 0, memory: 1, stored: 2, diskFree: null });
     }
     return saved;
   }
@@ -60,7 +61,8 @@ Deno.test("ST7 a quarter of an hour sums up its minutes, and the last one is gro
   world.run(1);
   assert.deepEqual(world.calls, [5, 1]);
   const [first] = world.trend.points(86_400_000);
-  assert.deepEqual([first?.at, first?.gauges?.sockets, first?.runMs.p50 !== null], [start, 3, true]);
+  // The sample of minute 14 is its last one.
+  assert.deepEqual([first?.at, first?.gauges?.sockets, first?.runMs.p50 !== null], [start, 14, true]);
   world.pass(QUARTER_MS);
   assert.deepEqual(world.calls, [5, 1, 0]);
   // A shorter range has fewer points.

@@ -1,11 +1,11 @@
 /** Administrators of this server, and the password of the signed-in one. */
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { useAction, useMutation, useQuery } from "syncline/react";
 import type { AdminRole } from "../../../../mod/functions/admin_roles.ts";
 import { api } from "../../server/api.ts";
 import { go, useCreateDialog } from "../../shell/route.ts";
 import { Badge, Button, ChoiceField, Icon, SelectField, TextField } from "../../ui/controls.tsx";
-import { Dialog, useConfirm } from "../../ui/dialog.tsx";
+import { FormDialog, useConfirm } from "../../ui/dialog.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { attempt } from "../../ui/toasts.tsx";
 import { TableCard, View } from "../../ui/view.tsx";
@@ -126,9 +126,7 @@ export function Administrators() {
 
 function Create({ onClose }: { readonly onClose: () => void }) {
   const create = useAction(api.administrators.create);
-  async function submit(event: FormEvent<HTMLFormElement>): Promise<void> {
-    event.preventDefault();
-    const form = new FormData(event.currentTarget);
+  async function submit(form: FormData): Promise<void> {
     const account = {
       email: String(form.get("email")),
       password: String(form.get("password")),
@@ -137,39 +135,35 @@ function Create({ onClose }: { readonly onClose: () => void }) {
     if (await attempt(() => create(account), "Administrator created.")) onClose();
   }
   return (
-    <Dialog
-      open
+    <FormDialog
       title="New administrator"
+      button="Create administrator"
+      onSubmit={submit}
       onClose={onClose}
-      footer={<Button type="submit" form="new-admin" tone="accent">Create administrator</Button>}
     >
-      <form id="new-admin" className="stack" onSubmit={(event) => void submit(event)}>
-        <TextField label="Email address" name="email" type="email" required autoFocus />
-        <TextField
-          label="Password"
-          name="password"
-          type="password"
-          autoComplete="new-password"
-          minLength={8}
-          maxLength={256}
-          required
-          hint="Share it with the new administrator, who can change it here."
-        />
-        <SelectField label="Role" name="role" defaultValue="editor">
-          <option value="viewer">viewer: reads everything except secrets</option>
-          <option value="editor">editor: also changes data, users and code</option>
-          <option value="owner">owner: also manages administrators, secrets and restores</option>
-        </SelectField>
-      </form>
-    </Dialog>
+      <TextField label="Email address" name="email" type="email" required autoFocus />
+      <TextField
+        label="Password"
+        name="password"
+        type="password"
+        autoComplete="new-password"
+        minLength={8}
+        maxLength={256}
+        required
+        hint="Share it with the new administrator, who can change it here."
+      />
+      <SelectField label="Role" name="role" defaultValue="editor">
+        <option value="viewer">viewer: reads everything except secrets</option>
+        <option value="editor">editor: also changes data, users and code</option>
+        <option value="owner">owner: also manages administrators, secrets and restores</option>
+      </SelectField>
+    </FormDialog>
   );
 }
 
 function ChangePassword({ onClose }: { readonly onClose: () => void }) {
   const change = useAction(api.administrators.changePassword);
-  async function submit(event: FormEvent<HTMLFormElement>): Promise<void> {
-    event.preventDefault();
-    const form = new FormData(event.currentTarget);
+  async function submit(form: FormData): Promise<void> {
     const passwords = {
       currentPassword: String(form.get("current")),
       newPassword: String(form.get("new")),
@@ -177,31 +171,29 @@ function ChangePassword({ onClose }: { readonly onClose: () => void }) {
     if (await attempt(() => change(passwords), "Password changed.")) onClose();
   }
   return (
-    <Dialog
-      open
+    <FormDialog
       title="Change my password"
       text="Ends your other sessions."
+      button="Change password"
+      onSubmit={submit}
       onClose={onClose}
-      footer={<Button type="submit" form="own-password" tone="accent">Change password</Button>}
     >
-      <form id="own-password" className="stack" onSubmit={(event) => void submit(event)}>
-        <TextField
-          label="Current password"
-          name="current"
-          type="password"
-          autoComplete="current-password"
-          required
-        />
-        <TextField
-          label="New password"
-          name="new"
-          type="password"
-          autoComplete="new-password"
-          minLength={8}
-          maxLength={256}
-          required
-        />
-      </form>
-    </Dialog>
+      <TextField
+        label="Current password"
+        name="current"
+        type="password"
+        autoComplete="current-password"
+        required
+      />
+      <TextField
+        label="New password"
+        name="new"
+        type="password"
+        autoComplete="new-password"
+        minLength={8}
+        maxLength={256}
+        required
+      />
+    </FormDialog>
   );
 }

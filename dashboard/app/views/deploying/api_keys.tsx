@@ -1,9 +1,9 @@
 /** API keys of services and users: created, shown once, revoked. */
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { useAction, useMutation, useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
 import { Badge, Button, Icon, TextField } from "../../ui/controls.tsx";
-import { Dialog, useConfirm } from "../../ui/dialog.tsx";
+import { FormDialog, useConfirm } from "../../ui/dialog.tsx";
 import { Time } from "../../ui/format.tsx";
 import { attempt } from "../../ui/toasts.tsx";
 import { TableCard } from "../../ui/view.tsx";
@@ -75,9 +75,7 @@ export function ApiKeys() {
 function NewApiKey({ onClose }: { readonly onClose: () => void }) {
   const create = useAction(api.apiKeys.create);
   const [key, setKey] = useState<string | null>(null);
-  async function submit(event: FormEvent<HTMLFormElement>): Promise<void> {
-    event.preventDefault();
-    const form = new FormData(event.currentTarget);
+  async function submit(form: FormData): Promise<void> {
     const text = (name: string) => String(form.get(name)).trim();
     const days = Number(text("days"));
     await attempt(async () => {
@@ -98,23 +96,16 @@ function NewApiKey({ onClose }: { readonly onClose: () => void }) {
     );
   }
   return (
-    <Dialog
-      open
-      title="New API key"
-      onClose={onClose}
-      footer={<Button type="submit" form="new-api-key" tone="accent">Create key</Button>}
-    >
-      <form id="new-api-key" className="stack" onSubmit={(event) => void submit(event)}>
-        <TextField label="Name" name="name" required autoFocus hint="Where it will be used." />
-        <TextField
-          label="Functions"
-          name="functions"
-          required
-          hint="Paths such as tasks:list, tasks:* or POST /hook, separated by commas."
-        />
-        <TextField label="User ID" name="user" hint="The user as whom it acts. Empty for a service." />
-        <TextField label="Days until it expires" name="days" type="number" min={1} hint="Empty: never." />
-      </form>
-    </Dialog>
+    <FormDialog title="New API key" button="Create key" onSubmit={submit} onClose={onClose}>
+      <TextField label="Name" name="name" required autoFocus hint="Where it will be used." />
+      <TextField
+        label="Functions"
+        name="functions"
+        required
+        hint="Paths such as tasks:list, tasks:* or POST /hook, separated by commas."
+      />
+      <TextField label="User ID" name="user" hint="The user as whom it acts. Empty for a service." />
+      <TextField label="Days until it expires" name="days" type="number" min={1} hint="Empty: never." />
+    </FormDialog>
   );
 }

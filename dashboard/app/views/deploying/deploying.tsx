@@ -1,9 +1,9 @@
 /** Keys, environment variables and data migrations. */
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { useAction, useMutation, useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
 import { Badge, Button, Icon, TextField } from "../../ui/controls.tsx";
-import { Dialog, useConfirm } from "../../ui/dialog.tsx";
+import { FormDialog, useConfirm } from "../../ui/dialog.tsx";
 import { Time } from "../../ui/format.tsx";
 import { attempt } from "../../ui/toasts.tsx";
 import { TableCard, View } from "../../ui/view.tsx";
@@ -80,9 +80,8 @@ function DeployKeys() {
 function NewKey({ onClose }: { readonly onClose: () => void }) {
   const create = useAction(api.deployKeys.create);
   const [key, setKey] = useState<string | null>(null);
-  async function submit(event: FormEvent<HTMLFormElement>): Promise<void> {
-    event.preventDefault();
-    const name = String(new FormData(event.currentTarget).get("name"));
+  async function submit(form: FormData): Promise<void> {
+    const name = String(form.get("name"));
     await attempt(async () => setKey((await create({ name })).key));
   }
   if (key !== null) {
@@ -93,17 +92,15 @@ function NewKey({ onClose }: { readonly onClose: () => void }) {
     );
   }
   return (
-    <Dialog
-      open
+    <FormDialog
       title="New deploy key"
       text="It can deploy and roll back, and nothing else."
+      button="Create key"
+      onSubmit={submit}
       onClose={onClose}
-      footer={<Button type="submit" form="new-key" tone="accent">Create key</Button>}
     >
-      <form id="new-key" className="stack" onSubmit={(event) => void submit(event)}>
-        <TextField label="Name" name="name" required autoFocus hint="Where it will be used, such as CI." />
-      </form>
-    </Dialog>
+      <TextField label="Name" name="name" required autoFocus hint="Where it will be used, such as CI." />
+    </FormDialog>
   );
 }
 

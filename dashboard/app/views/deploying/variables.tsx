@@ -1,10 +1,10 @@
 /** Environment variables of actions (`ctx.env`). Values are hidden until requested. */
-import { type FormEvent, useEffect, useState } from "react";
+import { useEffect, useState } from "react";
 import { useAction } from "syncline/react";
 import type { VariableInfo } from "../../../../mod/ops/deploy/variables.ts";
 import { api } from "../../server/api.ts";
 import { Badge, Button, Icon, TextField } from "../../ui/controls.tsx";
-import { Dialog, useConfirm } from "../../ui/dialog.tsx";
+import { FormDialog, useConfirm } from "../../ui/dialog.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { attempt, showToast } from "../../ui/toasts.tsx";
 import { TableCard } from "../../ui/view.tsx";
@@ -101,33 +101,29 @@ function SetVariable({ name: known, onStore, onClose }: {
   readonly onStore: (name: string, value: string) => Promise<void>;
   readonly onClose: () => void;
 }) {
-  async function submit(event: FormEvent<HTMLFormElement>): Promise<void> {
-    event.preventDefault();
-    const form = new FormData(event.currentTarget);
+  async function submit(form: FormData): Promise<void> {
     const name = known || String(form.get("name"));
     const done = `${name} saved. Actions started from now on see it.`;
     if (await attempt(() => onStore(name, String(form.get("value"))), done)) onClose();
   }
   return (
-    <Dialog
-      open
+    <FormDialog
       title={known === "" ? "New variable" : `Change ${known}`}
+      button="Save variable"
+      onSubmit={submit}
       onClose={onClose}
-      footer={<Button type="submit" form="variable" tone="accent">Save variable</Button>}
     >
-      <form id="variable" className="stack" onSubmit={(event) => void submit(event)}>
-        {known === "" && (
-          <TextField
-            label="Name"
-            name="name"
-            required
-            autoFocus
-            pattern="[A-Za-z_][A-Za-z0-9_]{0,99}"
-            hint="Letters, digits and _, such as MAIL_KEY."
-          />
-        )}
-        <TextField label="Value" name="value" required autoFocus={known !== ""} autoComplete="off" />
-      </form>
-    </Dialog>
+      {known === "" && (
+        <TextField
+          label="Name"
+          name="name"
+          required
+          autoFocus
+          pattern="[A-Za-z_][A-Za-z0-9_]{0,99}"
+          hint="Letters, digits and _, such as MAIL_KEY."
+        />
+      )}
+      <TextField label="Value" name="value" required autoFocus={known !== ""} autoComplete="off" />
+    </FormDialog>
   );
 }

@@ -7,7 +7,7 @@ import { adminSession } from "../../server/admin_session.ts";
 import { api } from "../../server/api.ts";
 import { href } from "../../shell/route.ts";
 import { Badge, Button, CheckField, TextField } from "../../ui/controls.tsx";
-import { Dialog, useConfirm } from "../../ui/dialog.tsx";
+import { Dialog, FormDialog, useConfirm } from "../../ui/dialog.tsx";
 import { Time } from "../../ui/format.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { attempt, showToast } from "../../ui/toasts.tsx";
@@ -256,31 +256,28 @@ function Passkeys({ userId, passkeys }: {
 
 function SetPassword({ userId, onClose }: { readonly userId: string; readonly onClose: () => void }) {
   const setPassword = useAction(api.users.setPassword);
-  async function submit(event: FormEvent<HTMLFormElement>): Promise<void> {
-    event.preventDefault();
-    const password = String(new FormData(event.currentTarget).get("password"));
+  async function submit(form: FormData): Promise<void> {
+    const password = String(form.get("password"));
     if (await attempt(() => setPassword({ userId, password }), "Password set.")) onClose();
   }
   return (
-    <Dialog
-      open
+    <FormDialog
       title="Set a password"
       text="Ends all sessions of the user."
+      button="Set password"
+      onSubmit={submit}
       onClose={onClose}
-      footer={<Button type="submit" form="set-password" tone="accent">Set password</Button>}
     >
-      <form id="set-password" onSubmit={(event) => void submit(event)}>
-        <TextField
-          label="New password"
-          name="password"
-          type="password"
-          autoComplete="new-password"
-          minLength={8}
-          maxLength={256}
-          required
-          autoFocus
-        />
-      </form>
-    </Dialog>
+      <TextField
+        label="New password"
+        name="password"
+        type="password"
+        autoComplete="new-password"
+        minLength={8}
+        maxLength={256}
+        required
+        autoFocus
+      />
+    </FormDialog>
   );
 }

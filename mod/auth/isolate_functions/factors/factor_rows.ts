@@ -102,14 +102,18 @@ export function factorRequired(
   return new UserError("factor_required", message, details);
 }
 
+/** The session of a caller who makes a sensitive change. */
+interface ChangingSession {
+  /** Id of the user or administrator. */
+  readonly owner: string;
+  readonly session: AuthDoc<"_sessions">;
+  readonly now: number;
+}
+
 /** Throws `factor_required` unless a second factor was proved in the session recently. */
 export async function requireFreshFactor(
   ctx: AuthQueryCtx,
-  { owner, session, now }: {
-    readonly owner: string;
-    readonly session: AuthDoc<"_sessions">;
-    readonly now: number;
-  },
+  { owner, session, now }: ChangingSession,
 ): Promise<void> {
   if (session.factorAt !== undefined && now - session.factorAt < authLimits.factorFreshMs) return;
   const withinMinutes = authLimits.factorFreshMs / 60_000;
@@ -122,11 +126,7 @@ export async function requireFreshFactor(
  */
 export async function requireConfirmation(
   ctx: AuthQueryCtx,
-  { owner, session, now }: {
-    readonly owner: string;
-    readonly session: AuthDoc<"_sessions">;
-    readonly now: number;
-  },
+  { owner, session, now }: ChangingSession,
 ): Promise<void> {
   if (await hasFactor(ctx, owner)) return await requireFreshFactor(ctx, { owner, session, now });
   const confirmedAt = Math.max(session._creationTime, session.confirmedAt ?? 0);

@@ -65,7 +65,7 @@ interface EnrolmentOwner {
 
 /**
  * Throws if the caller cannot enroll: no session of this server, an impersonator, already enrolled (`factor_exists`), an address that
- * is not verified although it could be (`email_not_verified`), no password and a sign-in some time ago (`confirmation_required`), or
+ * is not verified although it could be (`email_not_verified`), no password and a sign-in too long ago (`confirmation_required`), or
  * a passkey that was not proved recently (`factor_required`).
  */
 export const enrolmentOwner = internalMutation({
@@ -82,8 +82,8 @@ export const enrolmentOwner = internalMutation({
   },
 });
 
-/** The user to whose account something is added that gives access to it, as main needs it. */
-export interface OwnerToAdd {
+/** A user who adds a passkey or an API key, as main needs it. */
+export interface CredentialOwner {
   readonly userId: Id<"_users">;
   readonly session: Id<"_sessions">;
   readonly email: string | null;
@@ -92,11 +92,11 @@ export interface OwnerToAdd {
   readonly hash: string | null;
 }
 
-/** Throws unless the calling user may add a passkey or an API key. Conditions are those of a second factor. */
-export async function ownerToAdd(
+/** Returns the calling user. Throws like `enrolmentOwner` unless the user may add a passkey or an API key. */
+export async function credentialOwner(
   ctx: AuthMutationCtx,
   { mail, now }: { readonly mail: boolean; readonly now: number },
-): Promise<OwnerToAdd> {
+): Promise<CredentialOwner> {
   const session = await sessionToChange(ctx);
   const userId = signedInUser(ctx);
   if (mail) await requireVerifiedAddress(ctx);
@@ -256,7 +256,10 @@ async function ownEnrolment(
   return enrolment;
 }
 
-/** The proven owner of an unverified address takes over its account, without the factors. */
+/**
+ * Throws `email_not_verified` unless the caller's address, if there is one, is verified: its proven owner could take over the
+ * account, which deletes the factors.
+ */
 async function requireVerifiedAddress(ctx: AuthQueryCtx): Promise<void> {
   const userId = ctx.auth.userId();
   const user = userId === null ? null : await ctx.db.get(userId);

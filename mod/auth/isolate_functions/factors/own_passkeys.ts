@@ -7,7 +7,7 @@ import { type AuthDoc, type AuthQueryCtx, internalMutation, mutation, query } fr
 import { forgetProofs, waysIn } from "../account_rows.ts";
 import { notSignedIn, refuseImpersonator, signedInUser } from "../own_account.ts";
 import { hasFactor, passkeysOf, requireFreshFactor } from "./factor_rows.ts";
-import { type OwnerToAdd, ownerToAdd, sessionToChange } from "./own_factors.ts";
+import { type CredentialOwner, credentialOwner, sessionToChange } from "./own_factors.ts";
 import {
   openChallengeSchema,
   passkeyByCredential,
@@ -47,8 +47,8 @@ export async function shownPasskeys(ctx: AuthQueryCtx, user: Id<"_users">): Prom
   }));
 }
 
-/** A credential, as options for browsers name it. */
-interface KnownCredential {
+/** A credential in options for browsers: a `PublicKeyCredentialDescriptor` without its type. */
+export interface CredentialDescriptor {
   readonly id: string;
   readonly transports: readonly string[];
 }
@@ -56,15 +56,18 @@ interface KnownCredential {
 /** Returns the caller, who adds a passkey under the conditions of a second factor. Throws `too_many_passkeys`. */
 export const passkeyOwner = internalMutation({
   args: { mail: z.boolean(), now: z.number() },
-  handler: async (ctx, args): Promise<OwnerToAdd & { readonly credentials: readonly KnownCredential[] }> => {
-    const owner = await ownerToAdd(ctx, args);
+  handler: async (
+    ctx,
+    args,
+  ): Promise<CredentialOwner & { readonly credentials: readonly CredentialDescriptor[] }> => {
+    const owner = await credentialOwner(ctx, args);
     const passkeys = await passkeysOf(ctx, owner.userId);
     refuseMore(passkeys);
-    return { ...owner, credentials: passkeys.map(known) };
+    return { ...owner, credentials: passkeys.map(descriptorOf) };
   },
 });
 
-/** Stores a passkey whose registration main has checked. It was proved by that. */
+/** Stores a passkey whose registration main has checked. The registration counts as a proof in the session. */
 export const addPasskey = internalMutation({
   args: {
     challenge: openChallengeSchema,
@@ -103,9 +106,10 @@ export const addPasskey = internalMutation({
 /** Returns the caller's session and passkeys, to ask for a proof. Throws `no_session`. */
 export const passkeysToProve = internalMutation({
   args: {},
-  handler: async (ctx): Promise<{ session: Id<"_sessions">; credentials: KnownCredential[] }> => {
+  handler: async (ctx): Promise<{ session: Id<"_sessions">; credentials: CredentialDescriptor[] }> => {
     const session = await sessionToChange(ctx);
-    return { session: session._id, credentials: (await passkeysOf(ctx, signedInUser(ctx))).map(known) };
+    const passkeys = await passkeysOf(ctx, signedInUser(ctx));
+    return { session: session._id, credentials: passkeys.map(descriptorOf) };
   },
 });
 
@@ -171,6 +175,6 @@ function refuseMore(passkeys: readonly unknown[]): void {
   );
 }
 
-function known({ credentialId, transports }: AuthDoc<"_passkeys">): KnownCredential {
+function descriptorOf({ credentialId, transports }: AuthDoc<"_passkeys">): CredentialDescriptor {
   return { id: credentialId, transports };
 }

@@ -1,16 +1,7 @@
 /** Passkeys in components. */
 import { useEffect, useEffectEvent, useMemo } from "react";
-import {
-  addPasskey,
-  type OwnPasskey,
-  ownPasskeys,
-  type PasskeySignInOptions,
-  provePasskey,
-  removePasskey,
-  renamePasskey,
-  signInWithPasskey,
-  supportsPasskeys,
-} from "../../account_features/mod.ts";
+import * as accounts from "../../account_features/mod.ts";
+import type { OwnPasskey, PasskeySignInOptions } from "../../account_features/mod.ts";
 import { AccountError } from "../../accounts/account_calls.ts";
 import { present, useClient } from "../provider.ts";
 import { useQuery } from "../use_query.ts";
@@ -28,13 +19,13 @@ export interface PasskeysView {
 /** Returns the passkeys of the signed-in account, for a page of settings. */
 export function usePasskeys(): PasskeysView {
   const client = useClient();
-  const passkeys = useQuery(ownPasskeys, {});
+  const passkeys = useQuery(accounts.ownPasskeys, {});
   return useMemo(() => ({
     passkeys,
-    addPasskey: (options) => addPasskey(present(client), options),
-    provePasskey: () => provePasskey(present(client)),
-    renamePasskey: (change) => renamePasskey(present(client), change),
-    removePasskey: (passkeyId) => removePasskey(present(client), passkeyId),
+    addPasskey: (options) => accounts.addPasskey(present(client), options),
+    provePasskey: () => accounts.provePasskey(present(client)),
+    renamePasskey: (change) => accounts.renamePasskey(present(client), change),
+    removePasskey: (passkeyId) => accounts.removePasskey(present(client), passkeyId),
   }), [client, passkeys]);
 }
 
@@ -59,11 +50,13 @@ export function usePasskeySignIn(
   useEffect(() => {
     const ended = new AbortController();
     const offer = async () => {
-      if (client === null || !await supportsPasskeys({ autofill: true }) || ended.signal.aborted) return;
-      await signInWithPasskey(client, { autofill: true, signal: ended.signal });
+      if (client === null || !await accounts.supportsPasskeys({ autofill: true }) || ended.signal.aborted) {
+        return;
+      }
+      await accounts.signInWithPasskey(client, { autofill: true, signal: ended.signal });
     };
     offer().catch(report);
     return () => ended.abort();
   }, [client]);
-  return useMemo(() => (options) => signInWithPasskey(present(client), options), [client]);
+  return useMemo(() => (options) => accounts.signInWithPasskey(present(client), options), [client]);
 }

@@ -1,19 +1,7 @@
 /** Second factors in components. */
 import { useEffect, useMemo, useState } from "react";
-import {
-  challengeOf,
-  confirmTotp,
-  type FactorProof,
-  finishSignIn,
-  type NewTotp,
-  type OwnFactors,
-  ownFactors,
-  proveFactor,
-  removeTotp,
-  renewRecoveryCodes,
-  type SignInChallenge,
-  startTotp,
-} from "../../account_features/mod.ts";
+import * as accounts from "../../account_features/mod.ts";
+import type { FactorProof, NewTotp, OwnFactors, SignInChallenge } from "../../account_features/mod.ts";
 import { present, useClient } from "../provider.ts";
 import { useQuery } from "../use_query.ts";
 
@@ -33,14 +21,14 @@ export interface SecondFactorView {
 /** Returns the second factors of the signed-in account, for a page of settings. */
 export function useSecondFactor(): SecondFactorView {
   const client = useClient();
-  const factors = useQuery(ownFactors, {});
+  const factors = useQuery(accounts.ownFactors, {});
   return useMemo(() => ({
     factors,
-    startTotp: (options) => startTotp(present(client), options),
-    confirmTotp: (confirmation) => confirmTotp(present(client), confirmation),
-    proveFactor: (proof) => proveFactor(present(client), proof),
-    removeTotp: () => removeTotp(present(client)),
-    renewRecoveryCodes: () => renewRecoveryCodes(present(client)),
+    startTotp: (options) => accounts.startTotp(present(client), options),
+    confirmTotp: (confirmation) => accounts.confirmTotp(present(client), confirmation),
+    proveFactor: (proof) => accounts.proveFactor(present(client), proof),
+    removeTotp: () => accounts.removeTotp(present(client)),
+    renewRecoveryCodes: () => accounts.renewRecoveryCodes(present(client)),
   }), [client, factors]);
 }
 
@@ -72,7 +60,7 @@ export function useSignInChallenge(): SignInChallengeView {
   const [challenge, setChallenge] = useState<SignInChallenge | null>(null);
   useEffect(() =>
     client?.auth.onRefusal((error) => {
-      const refused = challengeOf(error);
+      const refused = accounts.challengeOf(error);
       if (refused !== null) setChallenge(refused);
     }), [client]);
   return useMemo(() => ({
@@ -82,7 +70,7 @@ export function useSignInChallenge(): SignInChallengeView {
         await signIn();
         return true;
       } catch (error) {
-        const found = challengeOf(error);
+        const found = accounts.challengeOf(error);
         if (found === null) throw error;
         setChallenge(found);
         return false;
@@ -91,7 +79,7 @@ export function useSignInChallenge(): SignInChallengeView {
     async finish(proof) {
       if (challenge === null) throw new TypeError("No sign-in waits for a second factor");
       try {
-        await finishSignIn(present(client), challenge, proof);
+        await accounts.finishSignIn(present(client), challenge, proof);
         setChallenge(null);
       } catch (error) {
         if ((error as { readonly code?: unknown }).code === "invalid_challenge") setChallenge(null);

@@ -27,7 +27,7 @@ export interface App {
 
 /**
  * Returns the function at a path. Internal functions are hidden from clients. Admin functions are checked later
- * (admin_door.ts).
+ * (`runFrame` in transaction_ctx.ts).
  * @throws RefusedCallError if the caller has no function of this kind.
  */
 export function findFunction(

@@ -17,7 +17,7 @@ export class KeptResults {
   #chars = 0;
   #count = 0;
 
-  /** Keeps a result, and appends what main needs of it to `segments`. `base` names a result that main has. */
+  /** Keeps a result, and appends the part that main lacks to `segments`. `base` names a result that main has. */
   send(
     text: string,
     { base, logLines, segments }: {
