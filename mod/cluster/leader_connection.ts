@@ -66,25 +66,20 @@ export class LeaderConnection {
     try {
       const reader = await sendHello(conn, secret, hello);
       const link = new Link({ conn, reader, clock });
-      const welcomed = Promise.withResolvers<Welcome>();
-      let opened: LeaderConnection | null = null;
-      link.ended.then(({ detail }) => welcomed.reject(new HandshakeError(`The link ended: ${detail}`)));
-      const first: Frame[] = [];
+      const { promise, resolve, reject } = Promise.withResolvers<LeaderConnection>();
+      let connection: LeaderConnection | null = null;
       link.receive((frame) => {
-        if (opened !== null) return opened.#handle(frame);
-        const message = frame.message as { readonly t?: unknown };
-        if (message.t === "welcome") welcomed.resolve(frame.message as Welcome);
-        else first.push(frame);
+        if (connection !== null) return connection.#handle(frame);
+        // The connection to the next leader may be in use already.
+        if (!isCurrent()) throw new HandshakeError("Another server leads");
+        connection = new LeaderConnection(link, { welcome: frame.message as Welcome, calls });
+        // In this task: the leader's next message may announce its stop.
+        calls.use(link);
+        link.ended.then(() => calls.linkEnded(link));
+        resolve(connection);
       });
-      const welcome = await welcomed.promise;
-      // The connection to the next leader may be in use already.
-      if (!isCurrent()) throw new HandshakeError("Another server leads");
-      opened = new LeaderConnection(link, { welcome, calls });
-      calls.use(link);
-      // After `use`: the leader may announce its stop first.
-      for (const frame of first) opened.#handle(frame);
-      link.ended.then(() => calls.linkEnded(link));
-      return opened;
+      link.ended.then(({ detail }) => reject(new HandshakeError(`The link ended: ${detail}`)));
+      return await promise;
     } catch (error) {
       closeQuietly(conn);
       throw error;

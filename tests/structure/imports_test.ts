@@ -108,11 +108,7 @@ const PUBLIC_FILES = new Set([
   "mod/server/offline_host.ts",
   "mod/server/data/data_restore.ts",
   "mod/server/data/data_lock.ts",
-  "mod/server/data/data_lock.ts",
-  "mod/server/data/data_restore.ts",
-  "mod/server/data/data_restore.ts",
   // A test server answers as a real one does.
-  "mod/server/http/app_routes.ts",
   "mod/server/http/app_routes.ts",
   "mod/server/http/request_gate.ts",
   "mod/server/dev/dev_mode.ts",

@@ -32,8 +32,10 @@ export function listen(options: ListenOptions, handler: Deno.ServeHandler<Deno.N
     Deno.serve({ hostname: host, port: candidate, onListen: () => {}, reusePort: canSharePorts }, handler);
   for (let candidate = first;; candidate++) {
     try {
-      // The port can be shared later, but must be free now: another server that listens would get some of the connections.
-      if (!shared) Deno.listen({ hostname: host, port: candidate }).close();
+      // A shared port must be free at first: another server that listens would get some of the connections. Checking and
+      // opening are two steps, because Linux shares a port only if each of its sockets was opened as shared. Two servers with
+      // different data folders that start in the same instant could both open it.
+      if (canSharePorts && !shared) Deno.listen({ hostname: host, port: candidate }).close();
       return new Listener(open(candidate), { reopen: open, onPause, onEnd });
     } catch (error) {
       if (error instanceof Deno.errors.AddrInUse && candidate < last) continue;
