@@ -50,6 +50,7 @@ export class AttemptLimits {
       refreshesPerClient: limiter("refreshesPerClient"),
       mailsPerClient: limiter("mailsPerClient"),
       mailsPerAddress: limiter("mailsPerAddress"),
+      unknownKeysPerClient: limiter("unknownKeysPerClient"),
       providerFlows: limiter("providerFlows"),
       providerFlowsPerClient: limiter("providerFlowsPerClient"),
     };
@@ -123,17 +124,23 @@ export class AttemptLimits {
     });
   }
 
+  /** Looks up an API key for a client, which counts if there is none. */
+  async findKey<Row>(client: string, find: () => Promise<Row | null>): Promise<Row | null> {
+    this.#take("unknownKeysPerClient", client);
+    return await this.#refundedUnlessFailed(find, () => this.#limiters.unknownKeysPerClient.refund(client));
+  }
+
   /** Runs a counted attempt. `null` is a failure; an attempt that did not fail or did not run to its end does not count. */
   async #refundedUnlessFailed<Result>(
     run: () => Promise<Result | null>,
     refund: () => void,
-    by: { readonly account: string; readonly client: string },
+    by?: { readonly account: string; readonly client: string },
   ): Promise<Result | null> {
     let failed = false;
     try {
       const result = await run();
       failed = result === null;
-      if (!failed) this.welcome(by);
+      if (!failed && by !== undefined) this.welcome(by);
       return result;
     } finally {
       if (!failed) refund();

@@ -69,9 +69,12 @@ export class AccountAuthenticator {
     });
   }
 
-  /** Checks signature, claims, expiry and session. Tokens other than `HS256` must come from a configured issuer. Accepts API keys. */
-  async verify(token: string): Promise<TokenVerification> {
-    if (isApiKey(token)) return await this.#apiKeys.verify(token);
+  /**
+   * Checks signature, claims, expiry and session. Tokens other than `HS256` must come from a configured issuer. Accepts API keys.
+   * `client` is the sender, whose unknown keys are limited. Throws `RateLimitedError`.
+   */
+  async verify(token: string, client = "local"): Promise<TokenVerification> {
+    if (isApiKey(token)) return await this.#apiKeys.verify(token, client);
     const checked = await this.#accessTokens.verify(token, this.#now());
     if (checked === null) return await this.#external.verify(token);
     if (!checked.ok) return checked;

@@ -147,6 +147,8 @@ export const rateLimits = {
   failuresPerAccount: { burst: 100, perMinute: 10 },
   /** Wrong second factors by account; clients that proved it before are counted apart. */
   factorFailures: { burst: 10, perMinute: 0.2 },
+  /** Look-ups of API keys that do not exist, by client address. */
+  unknownKeysPerClient: { burst: 60, perMinute: 60 },
   /** Refreshes by client address, which a whole office may share. */
   refreshesPerClient: { burst: 600, perMinute: 1_200 },
   /** Mail requests by client address. */

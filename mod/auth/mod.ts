@@ -52,6 +52,7 @@ export {
   type ExternalIssuers,
   type TokenVerification,
 } from "./authenticator.ts";
+export { AttemptLimits } from "./attempt_limits.ts";
 export { ApiKeyVerifier } from "./api_keys/api_keys.ts";
 export { AccessTokens } from "./tokens/access_token.ts";
 export { AdminChannel, adminSocketFile, sendAdminCommand } from "./admin/admin_channel.ts";
@@ -219,7 +220,7 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
   const authenticator = new AccountAuthenticator({
     accessTokens,
     external,
-    apiKeys: new ApiKeyVerifier({ calls, secret: keys.tokenHashes, caughtUp, now, log, readOnly }),
+    apiKeys: new ApiKeyVerifier({ calls, secret: keys.tokenHashes, limits, caughtUp, now, log, readOnly }),
     calls,
     caughtUp,
     now,

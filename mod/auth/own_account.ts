@@ -1,6 +1,7 @@
 /** The actions `_auth:changePassword` and `_auth:changeEmail`, which run in main: they hash passwords or send mail. */
 import { z } from "zod";
 import { ServiceError, UserError } from "../errors.ts";
+import type { Id } from "../functions/api/service.ts";
 import type { Identity } from "../functions/identity.ts";
 import type { AccountParts } from "./accounts.ts";
 import { normalizedEmail } from "./email_address.ts";
@@ -32,11 +33,13 @@ export class OwnAccountActions {
 
   /** Sets a new password and ends the user's other sessions. */
   async changePassword(args: z.infer<typeof changePasswordArgs>, identity: Identity): Promise<null> {
-    const { calls, passwords } = this.#parts;
+    const { calls, now, passwords } = this.#parts;
     const newPassword = checkedPassword(args.newPassword);
-    const { hash } = await this.#confirmed(args.currentPassword, identity);
+    const { hash } = await checkOwnPassword(this.#parts, args.currentPassword, identity);
     const passwordHash = await passwords.hash(newPassword);
-    const set = await calls.mutate(system.setOwnPassword, { checkedHash: hash, passwordHash }, { identity });
+    const set = await calls.mutate(system.setOwnPassword, { checkedHash: hash, passwordHash, now: now() }, {
+      identity,
+    });
     if (!set) throw new ServiceError("invalid_credentials");
     return null;
   }
@@ -48,7 +51,7 @@ export class OwnAccountActions {
     const email = normalizedEmail(args.email);
     if (email === null) throw new ServiceError("invalid_email");
     if (!mail.enabled) throw new UserError("mail_disabled", "This server cannot send mail");
-    const { userId } = await this.#confirmed(args.password, identity);
+    const { userId } = await checkOwnPassword(this.#parts, args.password, identity);
     limits.tryMail(`user ${userId}`, email);
     const sent = await mail.send({
       kind: "verify",
@@ -60,17 +63,20 @@ export class OwnAccountActions {
     if (!sent) throw new ServiceError("email_in_use");
     return null;
   }
+}
 
-  /** Returns the caller's stored credential after checking the password, if there is one. */
-  async #confirmed(password: string | undefined, identity: Identity) {
-    const own = await this.#parts.calls.mutate(system.ownCredential, {}, { identity });
-    await checkPassword(this.#parts, {
-      account: `user ${own.email ?? own.userId}`,
-      password,
-      hash: own.hash,
-    });
-    return own;
-  }
+/**
+ * Returns the calling user's credential after checking the password. Throws `invalid_credentials`; if the account has no password,
+ * `factor_required` or `confirmation_required` unless the session was confirmed recently.
+ */
+export async function checkOwnPassword(
+  parts: AccountParts,
+  password: string | undefined,
+  identity: Identity,
+): Promise<{ readonly userId: Id<"_users">; readonly hash: string | null }> {
+  const own = await parts.calls.mutate(system.ownCredential, { now: parts.now() }, { identity });
+  await checkPassword(parts, { account: `user ${own.email ?? own.userId}`, password, hash: own.hash });
+  return own;
 }
 
 /** Checks the password of a signed-in account, if it has one. Throws `invalid_credentials`. */

@@ -55,8 +55,8 @@ export function concerns(ended: SessionEnd, { sessionId, principal }: Identity):
 }
 
 export interface Authenticator {
-  /** Verifies an access token. Sessions that end later are reported to the listeners. */
-  verify(token: string): Promise<Verification>;
+  /** Verifies an access token, or an API key of a client. Sessions that end later are reported to the listeners. */
+  verify(token: string, client?: string): Promise<Verification>;
   /** Registers a listener, called synchronously when main processes the commit that ended a session. */
   onSessionEnd(listener: (ended: SessionEnd) => void): void;
 }

@@ -162,7 +162,7 @@ async function readCall(
     readonly kind: FunctionKind;
   },
 ): Promise<FunctionCall | { readonly refused: Outcome }> {
-  const identity = await caller(request.headers.get("authorization"), authenticator);
+  const identity = await caller(request.headers.get("authorization"), { authenticator, client: guest.blame });
   const text = await requestText(request, httpLimits.callBodyBytesMax);
   let body: unknown;
   try {
@@ -183,11 +183,14 @@ async function readCall(
 }
 
 /** Returns the caller's identity. An invalid header is an error, never an anonymous call. */
-async function caller(header: string | null, authenticator: Authenticator): Promise<Identity> {
+async function caller(
+  header: string | null,
+  { authenticator, client }: { readonly authenticator: Authenticator; readonly client: string },
+): Promise<Identity> {
   if (header === null) return anonymous;
   const token = BEARER.exec(header)?.[1];
   if (token === undefined) throw new ServiceError("invalid_token");
-  const verification = await authenticator.verify(token);
+  const verification = await authenticator.verify(token, client);
   if (!verification.ok) {
     throw new ServiceError("invalid_token", `The access token is not valid: ${verification.error}`);
   }

@@ -1,6 +1,7 @@
 /** Creation, scope and end of API keys. */
 import assert from "node:assert/strict";
 import { ApiKeyVerifier } from "../../mod/auth/api_keys/api_keys.ts";
+import { AttemptLimits } from "../../mod/auth/attempt_limits.ts";
 import type { CommitEntry } from "../../mod/engine/types.ts";
 import { authLimits } from "../../mod/auth/limits.ts";
 import type { SystemCalls } from "../../mod/auth/system_calls.ts";
@@ -229,20 +230,21 @@ Deno.test("AK4 keys that ended while commits were missed are reported", async ()
   const verifier = new ApiKeyVerifier({
     calls,
     secret: new Uint8Array(32),
+    limits: new AttemptLimits(() => 0),
     now: () => 0,
     log: () => {},
     readOnly: true,
   });
   const key = `syncline_key_${"a".repeat(43)}`;
-  assert.ok((await verifier.verify(key)).ok);
+  assert.ok((await verifier.verify(key, "a")).ok);
   assert.deepEqual(await verifier.recheck(), []);
   exists = false;
-  assert.ok((await verifier.verify(key)).ok, "cached");
+  assert.ok((await verifier.verify(key, "a")).ok, "cached");
   assert.deepEqual(await verifier.recheck(), ["k"]);
   assert.deepEqual(await verifier.recheck(), [], "reported once");
-  assert.deepEqual(await verifier.verify(key), { ok: false, error: "session has ended" });
+  assert.deepEqual(await verifier.verify(key, "a"), { ok: false, error: "session has ended" });
   exists = true;
-  assert.ok((await verifier.verify(key)).ok);
+  assert.ok((await verifier.verify(key, "a")).ok);
   // The record of a use.
   const changes = [{ table: "_api_keys", id: "k", doc: { ...row, lastUsedAt: 0 } }];
   assert.deepEqual(verifier.applyCommits([{ changes }] as unknown as CommitEntry[]), []);
@@ -295,6 +297,42 @@ Deno.test("AK5 a user confirms the password or a factor to create a key, and a k
   const code = codeOf(secured.secret, accounts.clock.now);
   await accounts.call("_auth:proveFactor", { code }, secured.accessToken);
   await createOwn(accounts, secured.accessToken, { password: undefined });
+});
+
+Deno.test("AK6 look-ups of unknown and revoked keys are limited by client, and keys in use are not", async () => {
+  const row = { keyId: "k", userId: null, name: "ci", kinds: ["query"], functions: ["*"], expiresAt: null };
+  let lookUps = 0;
+  let exists = true;
+  const verifier = new ApiKeyVerifier({
+    calls: {
+      query(reference: FunctionReference) {
+        lookUps++;
+        return Promise.resolve(
+          !exists ? null : functionPath(reference).endsWith(":findApiKeyId") ? "k" : row,
+        );
+      },
+    } as unknown as SystemCalls,
+    secret: new Uint8Array(32),
+    limits: new AttemptLimits(() => 0),
+    now: () => 0,
+    log: () => {},
+    readOnly: true,
+  });
+  const keyOf = (char: string | number) => `syncline_key_${String(char).padStart(43, "a")}`;
+  assert.ok((await verifier.verify(keyOf("k"), "a")).ok);
+  exists = false;
+  const answers: string[] = [];
+  for (let i = 0; i < 100; i++) {
+    const verified = await verifier.verify(keyOf(i), "a").catch(({ code }) => ({ ok: false, error: code }));
+    answers.push(verified.ok ? "ok" : verified.error);
+  }
+  assert.deepEqual([answers.filter((answer) => answer === "rate_limited").length, lookUps], [40, 62]);
+  assert.ok((await verifier.verify(keyOf("k"), "a")).ok, "it is cached");
+  assert.deepEqual(await verifier.verify(keyOf(1), "b"), { ok: false, error: "session has ended" });
+  // Its id is still known when it is revoked.
+  const changes = [{ table: "_api_keys", id: "k", doc: null }];
+  verifier.applyCommits([{ changes }] as unknown as CommitEntry[]);
+  await assert.rejects(verifier.verify(keyOf("k"), "a"), { code: "rate_limited" });
 });
 
 Deno.test("AK5 patterns of users are compared with those allowed", () => {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { randomBytes } from "node:crypto";
 import { ApiKeyVerifier } from "../../mod/auth/api_keys/api_keys.ts";
+import { AttemptLimits } from "../../mod/auth/attempt_limits.ts";
 import { AccessTokens } from "../../mod/auth/tokens/access_token.ts";
 import { AccountAuthenticator, type EndedSession } from "../../mod/auth/authenticator.ts";
 import { SystemCalls } from "../../mod/auth/system_calls.ts";
@@ -140,6 +141,7 @@ async function byHand({ caughtUp }: { readonly caughtUp?: () => Promise<void> } 
     apiKeys: new ApiKeyVerifier({
       calls,
       secret: new Uint8Array(32),
+      limits: new AttemptLimits(() => 0),
       now: () => 0,
       log: () => {},
       readOnly: true,

@@ -11,6 +11,7 @@ import { entriesMax } from "../../kit/bounded_lru.ts";
 import type { Log } from "../../kit/log.ts";
 import { RowCache } from "../../kit/row_cache.ts";
 import type { AccountParts } from "../accounts.ts";
+import type { AttemptLimits } from "../attempt_limits.ts";
 import type { ApiKeyRow } from "../isolate_functions/api_keys.ts";
 import { authLimits } from "../limits.ts";
 import { checkPassword } from "../own_account.ts";
@@ -58,6 +59,7 @@ export interface ApiKeyVerifierOptions {
   readonly calls: SystemCalls;
   /** `SecretKeys.tokenHashes`. */
   readonly secret: Uint8Array;
+  readonly limits: Pick<AttemptLimits, "findKey">;
   /** Resolves when commits made elsewhere are applied here, or after a timeout; absent if there are none elsewhere. */
   readonly caughtUp?: (() => Promise<void>) | undefined;
   readonly now: () => number;
@@ -84,15 +86,11 @@ export class ApiKeyVerifier {
     });
   }
 
-  async verify(token: string): Promise<KeyVerification> {
-    const { caughtUp, now } = this.#options;
+  /** `client` is the sender, whose unknown keys are limited. Throws `RateLimitedError`. */
+  async verify(token: string, client: string): Promise<KeyVerification> {
+    const { now } = this.#options;
     if (!KEY.test(token)) return { ok: false, error: "malformed access token" };
-    let row = await this.#find(token);
-    if (row === null && caughtUp !== undefined) {
-      // It may have just been created on another server.
-      await caughtUp();
-      row = await this.#find(token);
-    }
+    const row = await this.#find(token, client);
     if (row === null) return { ok: false, error: "session has ended" };
     const { keyId, userId, name, kinds, functions, expiresAt } = row;
     if (expiresAt !== null && expiresAt <= now()) return { ok: false, error: "access token expired" };
@@ -142,10 +140,23 @@ export class ApiKeyVerifier {
     return gone;
   }
 
-  async #find(token: string): Promise<ApiKeyRow | null> {
-    const { calls, secret } = this.#options;
+  async #find(token: string, client: string): Promise<ApiKeyRow | null> {
+    const { caughtUp, limits, secret } = this.#options;
     const hash = keyHash(secret, token);
-    const id = this.#ids.get(hash) ?? await calls.query(system.findApiKeyId, { hash });
+    const id = this.#ids.get(hash);
+    const cached = id === undefined ? undefined : this.#rows.cached(id);
+    if (cached !== undefined) return cached;
+    return await limits.findKey(client, async () => {
+      const row = await this.#lookUp(hash);
+      if (row !== null || caughtUp === undefined) return row;
+      // It may have just been created on another server.
+      await caughtUp();
+      return await this.#lookUp(hash);
+    });
+  }
+
+  async #lookUp(hash: string): Promise<ApiKeyRow | null> {
+    const id = this.#ids.get(hash) ?? await this.#options.calls.query(system.findApiKeyId, { hash });
     if (id === null) return null;
     this.#ids.set(hash, id);
     return await this.#rows.find(id);

@@ -15,8 +15,8 @@ import {
   mutation,
   query,
 } from "../tables.ts";
-import { type CredentialOwner, credentialOwner, sessionToChange } from "./factors/own_factors.ts";
-import { refuseImpersonator, signedInUser } from "./own_account.ts";
+import { type CredentialOwner, credentialOwner } from "./factors/own_factors.ts";
+import { refuseImpersonator, sessionToChange, signedInUser } from "./own_account.ts";
 import { existing } from "./users.ts";
 
 /** A key as main caches it. */

@@ -12,6 +12,7 @@ import {
   query,
 } from "../tables.ts";
 import { passwordHashOf, setPasswordHash } from "./account_rows.ts";
+import { requireConfirmation } from "./factors/factor_rows.ts";
 import { endSession, endSessionsOf, type Owner, sessionsOf } from "./session_rows.ts";
 
 interface OwnAccount {
@@ -99,25 +100,35 @@ export const signOutEverywhere = mutation({
   },
 });
 
-/** Returns what main needs to check a password before changing an account. Throws if the caller may not change it. */
+/**
+ * Returns what main needs to check a password before changing an account. Throws if the caller may not change it. Without a
+ * password, the session must have been confirmed recently.
+ */
 export const ownCredential = internalMutation({
-  args: {},
-  handler: async (ctx): Promise<{ userId: Id<"_users">; email: string | null; hash: string | null }> => {
+  args: { now: z.number() },
+  handler: async (
+    ctx,
+    { now },
+  ): Promise<{ userId: Id<"_users">; email: string | null; hash: string | null }> => {
     await refuseImpersonator(ctx);
     const userId = signedInUser(ctx);
     const user = await ctx.db.get(userId);
     if (user === null) throw notSignedIn();
-    return { userId, email: user.email ?? null, hash: await passwordHashOf(ctx, userId) };
+    const hash = await passwordHashOf(ctx, userId);
+    if (hash === null) await requireConfirmedUser(ctx, now);
+    return { userId, email: user.email ?? null, hash };
   },
 });
 
 /** Sets the caller's password and ends their other sessions; `false` if it was changed in the meantime. */
 export const setOwnPassword = internalMutation({
-  args: { checkedHash: z.string().nullable(), passwordHash: z.string() },
-  handler: async (ctx, { checkedHash, passwordHash }): Promise<boolean> => {
+  args: { checkedHash: z.string().nullable(), passwordHash: z.string(), now: z.number() },
+  handler: async (ctx, { checkedHash, passwordHash, now }): Promise<boolean> => {
     await refuseImpersonator(ctx);
     const userId = signedInUser(ctx);
     if (await passwordHashOf(ctx, userId) !== checkedHash) return false;
+    // It may have ended while the password was hashed.
+    if (checkedHash === null) await requireConfirmedUser(ctx, now);
     await setPasswordHash(ctx, userId, passwordHash);
     await endSessionsOf(ctx, { user: userId }, { except: currentSession(ctx) });
     return true;
@@ -153,6 +164,28 @@ export async function refuseImpersonator(
   if (session?.impersonatedBy !== undefined && session._id !== mayEnd) {
     throw new UserError("impersonated", "An impersonated session cannot change the account");
   }
+}
+
+export async function ownSession(ctx: AuthQueryCtx): Promise<AuthDoc<"_sessions"> | null> {
+  const id = currentSession(ctx);
+  return id === null ? null : await ctx.db.get(id);
+}
+
+/** Returns the session of a caller who may change how the account is signed in to. */
+export async function sessionToChange(ctx: AuthMutationCtx): Promise<AuthDoc<"_sessions">> {
+  await refuseImpersonator(ctx);
+  caller(ctx);
+  const session = await ownSession(ctx);
+  if (session === null) {
+    throw new UserError("no_session", "This change needs a session of this server");
+  }
+  return session;
+}
+
+/** Throws like `requireConfirmation` unless the calling user confirmed the session recently. */
+export async function requireConfirmedUser(ctx: AuthMutationCtx, now: number): Promise<void> {
+  const session = await sessionToChange(ctx);
+  await requireConfirmation(ctx, { owner: signedInUser(ctx), session, now });
 }
 
 export function notSignedIn(): UserError {

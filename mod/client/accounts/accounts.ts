@@ -242,9 +242,15 @@ export class Accounts {
     this.#use();
   }
 
-  /** Navigates to a provider to link an additional identity to the signed-in user; see `completeRedirect`. */
-  async linkIdentity(provider: string, { redirectTo }: { readonly redirectTo?: string } = {}): Promise<void> {
-    const asked = { provider, redirectTo: redirectTo ?? pageAddress() };
+  /**
+   * Navigates to a provider to link an additional identity to the signed-in user; see `completeRedirect`. Without the account's
+   * password, it fails with `confirmation_required` ten minutes after the sign-in, or with `factor_required`.
+   */
+  async linkIdentity(
+    provider: string,
+    options: { readonly redirectTo?: string; readonly password?: string } = {},
+  ): Promise<void> {
+    const asked = { provider, ...options, redirectTo: options.redirectTo ?? pageAddress() };
     const { link } = await this.#asSession.action("_auth:startLink", asked) as { link: string };
     leaveFor(this.#beginOAuth(provider, { link }).address);
   }

@@ -70,7 +70,10 @@ export function appRoutes({ routes, authenticator, dev, addressOf }: AppRoutesOp
     request: Request,
     { route, guest }: { readonly route: string; readonly guest: Caller },
   ): Promise<Response> {
-    const identity = await identityOf(request.headers.get("authorization"), authenticator);
+    const identity = await identityOf(request.headers.get("authorization"), {
+      authenticator,
+      client: guest.blame,
+    });
     const refused = refuseKey(identity, "route", `${request.method} ${requestPath(request)}`);
     if (refused?.ok === false) throw new ServiceError("key_not_permitted", refused.error.message);
     const answered = await routes.respond({ request, route, identity, caller: callerOf(identity, guest) });
@@ -79,10 +82,13 @@ export function appRoutes({ routes, authenticator, dev, addressOf }: AppRoutesOp
 }
 
 /** Identity of the caller. Refuses invalid tokens of this server; other credentials are for the app. */
-async function identityOf(header: string | null, authenticator: Authenticator): Promise<Identity> {
+async function identityOf(
+  header: string | null,
+  { authenticator, client }: { readonly authenticator: Authenticator; readonly client: string },
+): Promise<Identity> {
   const token = TOKEN.exec(header ?? "")?.[1];
   if (token === undefined) return anonymous;
-  const verification = await authenticator.verify(token);
+  const verification = await authenticator.verify(token, client);
   if (verification.ok) return verification.identity;
   if (verification.error === "unknown token issuer" || verification.error === "malformed access token") {
     return anonymous;

@@ -3,6 +3,7 @@ import {
   AccessTokens,
   AccountAuthenticator,
   ApiKeyVerifier,
+  AttemptLimits,
   type EndedSession,
   type ExternalIssuers,
 } from "../../auth/mod.ts";
@@ -175,6 +176,7 @@ async function wire(
     apiKeys: new ApiKeyVerifier({
       calls: systemCalls,
       secret: keys.tokenHashes,
+      limits: new AttemptLimits(Date.now),
       now: Date.now,
       log,
       readOnly: false,

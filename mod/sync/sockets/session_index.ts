@@ -18,13 +18,17 @@ export class SessionIndex {
   }
 
   /**
-   * Verifies a token. Calls `done` with `null` if that failed. A callback instead of a promise: no session may end between the
+   * Verifies a token of a client. Calls `done` with `null` if that failed. A callback instead of a promise: no session may end between the
    * result and the call of `add`.
    */
-  async verify(token: string, done: (verification: Verification | null) => void): Promise<void> {
+  async verify(
+    token: string,
+    done: (verification: Verification | null) => void,
+    client?: string,
+  ): Promise<void> {
     const ended: SessionEnd[] = [];
     this.#verifications.add(ended);
-    const verification = await this.#authenticator.verify(token).catch(() => null);
+    const verification = await this.#authenticator.verify(token, client).catch(() => null);
     this.#verifications.delete(ended);
     const isOver = verification?.ok === true && ended.some((end) => concerns(end, verification.identity));
     done(isOver ? { ok: false, error: "session has ended" } : verification);

@@ -12,7 +12,7 @@ import {
   query,
 } from "../../tables.ts";
 import { dropTotp, forgetProofs, passwordHashOf } from "../account_rows.ts";
-import { caller, currentSession, notSignedIn, refuseImpersonator, signedInUser } from "../own_account.ts";
+import { caller, notSignedIn, ownSession, sessionToChange, signedInUser } from "../own_account.ts";
 import { type StoredTotp, storedTotp } from "./challenges.ts";
 import {
   dropChallenges,
@@ -218,22 +218,6 @@ export const requireFactor = internalQuery({
 function ownId(ctx: AuthQueryCtx): string {
   const owner = caller(ctx);
   return "user" in owner ? owner.user : owner.admin;
-}
-
-async function ownSession(ctx: AuthQueryCtx): Promise<AuthDoc<"_sessions"> | null> {
-  const id = currentSession(ctx);
-  return id === null ? null : await ctx.db.get(id);
-}
-
-/** Returns the session of a caller who may change the account's factors. */
-export async function sessionToChange(ctx: AuthMutationCtx): Promise<AuthDoc<"_sessions">> {
-  await refuseImpersonator(ctx);
-  caller(ctx);
-  const session = await ownSession(ctx);
-  if (session === null) {
-    throw new UserError("no_session", "A second factor needs a session of this server");
-  }
-  return session;
 }
 
 async function refuseSecond(ctx: AuthQueryCtx, owner: string): Promise<void> {

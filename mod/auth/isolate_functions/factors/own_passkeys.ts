@@ -5,9 +5,9 @@ import type { Id } from "../../../functions/api/service.ts";
 import { authLimits } from "../../limits.ts";
 import { type AuthDoc, type AuthQueryCtx, internalMutation, mutation, query } from "../../tables.ts";
 import { forgetProofs, waysIn } from "../account_rows.ts";
-import { notSignedIn, refuseImpersonator, signedInUser } from "../own_account.ts";
+import { notSignedIn, refuseImpersonator, sessionToChange, signedInUser } from "../own_account.ts";
 import { hasFactor, passkeysOf, requireFreshFactor } from "./factor_rows.ts";
-import { type CredentialOwner, credentialOwner, sessionToChange } from "./own_factors.ts";
+import { type CredentialOwner, credentialOwner } from "./own_factors.ts";
 import {
   openChallengeSchema,
   passkeyByCredential,

@@ -5,7 +5,14 @@ import type { Id } from "../../../functions/api/service.ts";
 import { externalLimits } from "../../limits.ts";
 import { internalMutation, query } from "../../tables.ts";
 import { identitiesOf, waysIn } from "../account_rows.ts";
-import { currentSession, notSignedIn, refuseImpersonator, signedInUser } from "../own_account.ts";
+import { hasFactor } from "../factors/factor_rows.ts";
+import {
+  notSignedIn,
+  refuseImpersonator,
+  requireConfirmedUser,
+  sessionToChange,
+  signedInUser,
+} from "../own_account.ts";
 import { broughtIdentitySchema, identityBySubject, link } from "./identity_rows.ts";
 
 /** An identity that a user can sign in with. */
@@ -33,24 +40,22 @@ export const listIdentities = query({
     })),
 });
 
-/** Stores a sign-in that links an additional identity. It belongs to the session of the caller. */
+/**
+ * Stores a sign-in that links an additional identity. It belongs to the session of the caller, who has confirmed it recently or has
+ * given the password of an account without a factor.
+ */
 export const prepareLink = internalMutation({
   args: {
     stateHash: z.string(),
     provider: z.string(),
     redirectTo: z.string(),
+    passwordChecked: z.boolean(),
     now: z.number(),
   },
-  handler: async (ctx, { now, ...flow }): Promise<null> => {
-    await refuseImpersonator(ctx);
+  handler: async (ctx, { passwordChecked, now, ...flow }): Promise<null> => {
+    const session = await sessionToChange(ctx);
     const user = signedInUser(ctx);
-    const session = currentSession(ctx);
-    if (session === null) {
-      throw new UserError(
-        "no_session",
-        "Linking needs a session of this server, not a token of another issuer",
-      );
-    }
+    if (!passwordChecked || await hasFactor(ctx, user)) await requireConfirmedUser(ctx, now);
     if ((await identitiesOf(ctx, user)).length >= externalLimits.identitiesPerUserMax) {
       throw new UserError("too_many_identities", "The account has reached the maximum number of identities");
     }
@@ -59,7 +64,7 @@ export const prepareLink = internalMutation({
       // Set when the browser is redirected: until then no return is possible.
       callback: "",
       expiresAt: now + externalLimits.flowMs,
-      linkFor: session,
+      linkFor: session._id,
     });
     return null;
   },
@@ -111,12 +116,12 @@ export const storeIdentity = internalMutation({
 export const linkIdentity = internalMutation({
   args: { tokenHash: z.string(), now: z.number() },
   handler: async (ctx, { tokenHash, now }): Promise<{ provider: string }> => {
-    await refuseImpersonator(ctx);
+    const session = await sessionToChange(ctx);
     const user = signedInUser(ctx);
     if (await ctx.db.get(user) === null) throw notSignedIn();
     const row = await ctx.db.query("_brought_identities")
       .withIndex("by_token", (q) => q.eq("tokenHash", tokenHash)).unique();
-    if (row === null || row.expiresAt <= now || row.session !== currentSession(ctx)) {
+    if (row === null || row.expiresAt <= now || row.session !== session._id) {
       throw new UserError(
         "invalid_link",
         "Nothing to link, or the link was requested by another session",
