@@ -30,12 +30,14 @@ Deno.test("users list only their own sessions, newest first", async () => {
     [false, "Phone"],
   ]);
   assert.deepEqual(Object.keys(sessions[0] ?? {}).sort(), [
+    "browser",
     "createdAt",
     "current",
     "expiresAt",
     "impersonated",
     "refreshedAt",
     "sessionId",
+    "system",
     "userAgent",
   ]);
 });

@@ -316,9 +316,10 @@ async function twoTabs(url: string): Promise<void> {
       const page = await (await browser.newContext()).newPage();
       page.on("pageerror", ({ message }) => errors.push(message));
       await page.goto(url);
+      await page.getByRole("button", { name: "New here?" }).click();
       await page.getByLabel("Email").fill(`${name}@example.com`);
       await page.getByLabel("Password").fill("secret words");
-      await page.getByRole("button", { name: "Sign up" }).click();
+      await page.getByRole("button", { name: "Create an account" }).click();
       await page.getByText("Buy milk").waitFor();
       return page;
     }));

@@ -100,6 +100,7 @@ Deno.test("every module that the client and the hooks load in a browser is serve
     "client/react/mod.ts",
     "client/account_features/mod.ts",
     "client/react/accounts/mod.ts",
+    "client/react/account_forms/mod.ts",
     "client/presence/mod.ts",
     "client/react/presence/mod.ts",
     "client/streams/mod.ts",

@@ -11,6 +11,7 @@ const ENTRY_POINTS = [
   "mod/client/react/mod.ts",
   "mod/client/account_features/mod.ts",
   "mod/client/react/accounts/mod.ts",
+  "mod/client/react/account_forms/mod.ts",
   "mod/client/presence/mod.ts",
   "mod/client/react/presence/mod.ts",
   "mod/client/streams/mod.ts",

@@ -15,6 +15,7 @@ export function packageAliases(): Record<string, string> {
     "syncline/streams": fileURLToPath(import.meta.resolve("syncline/streams")),
     "syncline/react/presence": fileURLToPath(import.meta.resolve("syncline/react/presence")),
     "syncline/presence": fileURLToPath(import.meta.resolve("syncline/presence")),
+    "syncline/react/account-forms": fileURLToPath(import.meta.resolve("syncline/react/account-forms")),
     "syncline/react/accounts": fileURLToPath(import.meta.resolve("syncline/react/accounts")),
     "syncline/accounts": fileURLToPath(import.meta.resolve("syncline/accounts")),
     "syncline/client": fileURLToPath(import.meta.resolve("syncline/client")),

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { UserError } from "../../errors.ts";
 import type { Id } from "../../functions/api/service.ts";
 import { authLimits } from "../limits.ts";
+import { deviceOf } from "../user_agent.ts";
 import {
   type AuthDoc,
   type AuthMutationCtx,
@@ -55,6 +56,10 @@ interface OwnSession {
   readonly refreshedAt: number;
   readonly expiresAt: number;
   readonly userAgent: string | null;
+  /** Browser or program in words; `null` if unknown. */
+  readonly browser: string | null;
+  /** Operating system or kind of device in words; `null` if unknown. */
+  readonly system: string | null;
   /** Whether an administrator impersonates the user in it. */
   readonly impersonated: boolean;
 }
@@ -72,6 +77,7 @@ export const listSessions = query({
       refreshedAt: session.refreshedAt,
       expiresAt: session.expiresAt,
       userAgent: session.userAgent ?? null,
+      ...deviceOf(session.userAgent ?? null),
       impersonated: session.impersonatedBy !== undefined,
     }));
   },

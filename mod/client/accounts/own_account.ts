@@ -21,6 +21,10 @@ export interface OwnSession {
   readonly refreshedAt: number;
   readonly expiresAt: number;
   readonly userAgent: string | null;
+  /** Browser or program in words, such as `Firefox`; `null` if unknown. */
+  readonly browser: string | null;
+  /** Operating system or kind of device in words, such as `Windows` or `iPhone`; `null` if unknown. */
+  readonly system: string | null;
   /** Whether an administrator impersonates the user in it. */
   readonly impersonated: boolean;
 }

@@ -6,6 +6,7 @@ export const ENTRIES = {
   react: "../react/mod.ts",
   accounts: "../account_features/mod.ts",
   "react/accounts": "../react/accounts/mod.ts",
+  "react/account-forms": "../react/account_forms/mod.ts",
   presence: "../presence/mod.ts",
   "react/presence": "../react/presence/mod.ts",
   streams: "../streams/mod.ts",

@@ -15,6 +15,7 @@ const ENTRIES = {
   react: "client/react/mod.ts",
   accounts: "client/account_features/mod.ts",
   react_accounts: "client/react/accounts/mod.ts",
+  react_account_forms: "client/react/account_forms/mod.ts",
   presence: "client/presence/mod.ts",
   react_presence: "client/react/presence/mod.ts",
   streams: "client/streams/mod.ts",

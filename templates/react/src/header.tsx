@@ -1,8 +1,8 @@
-/** The title, the state of the connection and of unsent changes, and the sign-out button. */
-import { useAuth, useConnectionState } from "syncline/react";
+/** The title, the state of the connection and of unsent changes, and the account. */
+import { Authenticated, useConnectionState } from "syncline/react";
+import { Account } from "./account.tsx";
 
 export function Header({ title }: { title: string }) {
-  const { auth, isAuthenticated } = useAuth();
   const { isConnected, hasEverConnected, inflightMutations } = useConnectionState();
   return (
     <header>
@@ -11,7 +11,9 @@ export function Header({ title }: { title: string }) {
       <span className="offline" role="status">
         {isConnected ? "" : hasEverConnected ? "Offline. Changes are sent later." : "Connecting…"}
       </span>
-      {isAuthenticated && <button type="button" onClick={() => void auth.signOut()}>Sign out</button>}
+      <Authenticated>
+        <Account />
+      </Authenticated>
     </header>
   );
 }

@@ -1,10 +1,10 @@
-/** The page: a header with the state of the connection, and below it the sign-in form or the list. */
+/** The page: a header with the state of the connection, and below it the list, or the forms of users who are not signed in. */
 import { createRoot } from "react-dom/client";
 import { SynclineClient } from "syncline/client";
-import { Authenticated, SynclineProvider, Unauthenticated } from "syncline/react";
+import { SynclineProvider } from "syncline/react";
+import { RequireSignIn } from "syncline/react/account-forms";
 import { ErrorBoundary } from "./error_boundary.tsx";
 import { Header } from "./header.tsx";
-import { SignIn } from "./sign_in.tsx";
 import { Tasks } from "./tasks.tsx";
 
 const client = new SynclineClient(location.origin);
@@ -13,14 +13,11 @@ createRoot(document.getElementById("root")!).render(
   <SynclineProvider client={client}>
     <Header title="Tasks" />
     <main>
-      <Unauthenticated>
-        <SignIn />
-      </Unauthenticated>
-      <Authenticated>
+      <RequireSignIn className="card">
         <ErrorBoundary>
           <Tasks />
         </ErrorBoundary>
-      </Authenticated>
+      </RequireSignIn>
     </main>
   </SynclineProvider>,
 );

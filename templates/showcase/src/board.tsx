@@ -12,7 +12,7 @@ export function Board() {
   const [search, setSearch] = useState("");
   const cards = useQuery(api.cards.list, { search });
   return (
-    <main>
+    <>
       <input
         type="search"
         aria-label="Search cards"
@@ -37,6 +37,6 @@ export function Board() {
           );
         })}
       </div>
-    </main>
+    </>
   );
 }

@@ -1,17 +1,19 @@
-/** The header of the board: the timer, present users, and sign-out. */
+/** The header of the board: the timer, present users, and the account. */
 import { type CSSProperties, useEffect, useState } from "react";
-import { useAuth, useConnectionState, useMutation, useQuery } from "syncline/react";
+import { Authenticated, useConnectionState, useMutation, useQuery } from "syncline/react";
 import { usePresence } from "syncline/react/presence";
 import { api } from "../functions/_generated.ts";
+import { Account } from "./account.tsx";
 
 export function Header() {
-  const { auth } = useAuth();
   return (
     <header>
       <h1>Retrospective</h1>
-      <Timer />
-      <People />
-      <button type="button" onClick={() => void auth.signOut()}>Sign out</button>
+      <Authenticated>
+        <Timer />
+        <People />
+        <Account />
+      </Authenticated>
     </header>
   );
 }

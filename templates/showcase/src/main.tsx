@@ -1,25 +1,24 @@
-/** The page: the sign-in form, or the board. */
+/** The page: a header, and below it the board, or the forms of users who are not signed in. */
 import { createRoot } from "react-dom/client";
 import { SynclineClient } from "syncline/client";
-import { Authenticated, SynclineProvider, Unauthenticated } from "syncline/react";
+import { SynclineProvider } from "syncline/react";
+import { RequireSignIn } from "syncline/react/account-forms";
 import { Board } from "./board.tsx";
 import { ErrorBoundary } from "./error_boundary.tsx";
 import { Connection, Header } from "./header.tsx";
-import { SignIn } from "./sign_in.tsx";
 
 const client = new SynclineClient(location.origin);
 
 createRoot(document.getElementById("root")!).render(
   <SynclineProvider client={client}>
     <Connection />
-    <Unauthenticated>
-      <SignIn />
-    </Unauthenticated>
-    <Authenticated>
-      <ErrorBoundary>
-        <Header />
-        <Board />
-      </ErrorBoundary>
-    </Authenticated>
+    <ErrorBoundary>
+      <Header />
+      <main>
+        <RequireSignIn className="card forms">
+          <Board />
+        </RequireSignIn>
+      </main>
+    </ErrorBoundary>
   </SynclineProvider>,
 );

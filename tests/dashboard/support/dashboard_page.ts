@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import type { BrowserContext, Locator, Page } from "playwright-core";
 import { type StartOptions, startTestServer, type TestServer } from "../../auth/server/test_server.ts";
+import { looks, violations } from "../../support/accessibility.ts";
 import { launchChromium } from "../../support/chromium.ts";
 import { chromium, needs } from "../../support/services.ts";
 
@@ -124,42 +125,11 @@ function dashboardPage(
   };
 }
 
-let axe: Promise<string> | null = null;
-
-async function violations(page: Page): Promise<string[]> {
-  const there = await page.evaluate(() => "axe" in globalThis);
-  if (!there) {
-    await page.evaluate(
-      await (axe ??= Deno.readTextFile(new URL(import.meta.resolve("axe-core/axe.min.js")))),
-    );
-  }
-  return await page.evaluate(async () => {
-    const { axe } = globalThis as never as {
-      axe: {
-        run(options: object): Promise<
-          { violations: { id: string; nodes: { html: string; failureSummary?: string }[] }[] }
-        >;
-      };
-    };
-    // Collects violations only.
-    const { violations } = await axe.run({ resultTypes: ["violations"] });
-    return violations.map(({ id, nodes }) =>
-      `${id}: ${nodes.map(({ html, failureSummary }) => `${html} ${failureSummary}`).join(" | ")}`
-        .slice(0, 600)
-    );
-  });
-}
-
 /** Checks views with axe in light and dark theme and on a phone. */
 export async function checkLooks(
   { page, go, violations }: DashboardPage,
   views: readonly string[],
 ): Promise<void> {
-  const looks = [
-    { name: "light", colorScheme: "light", width: 1280 },
-    { name: "dark", colorScheme: "dark", width: 1280 },
-    { name: "phone", colorScheme: "light", width: 390 },
-  ] as const;
   for (const { name, colorScheme, width } of looks) {
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize({ width, height: 800 });

@@ -1,0 +1,115 @@
+/** Changes of an account that need a proof first: the password, a code or a passkey. */
+import { createElement as h, type ReactElement, type ReactNode, useState } from "react";
+import { useQueries } from "../use_queries.ts";
+import { ownAccount } from "../../accounts/own_account.ts";
+import { usePasskeys, useSecondFactor } from "../accounts/mod.ts";
+import { type Attempt, Button, Field, Form, Problem, useAttempt } from "./elements.ts";
+import { codeOf, useTexts } from "./texts.ts";
+import { ProofForm } from "./two_steps.ts";
+
+/** Runs changes of the account. */
+export interface Confirmation {
+  /** Asks for a proof; `null` unless one is needed. Show it instead of the controls. */
+  readonly form: ReactNode;
+  /** Runs a change. If the server requires a proof, shows the form, and runs the change again after it. */
+  run(change: () => Promise<unknown>): Promise<void>;
+}
+
+/** `attempt` shows the errors of changes. */
+export function useConfirmation(attempt: Attempt): Confirmation {
+  const [waiting, setWaiting] = useState<(() => Promise<unknown>) | null>(null);
+  const end = () => setWaiting(null);
+  return {
+    run: (change) =>
+      attempt.run(async () => {
+        try {
+          await change();
+        } catch (error) {
+          if (codeOf(error) !== "factor_required") throw error;
+          setWaiting(() => change);
+        }
+      }),
+    form: waiting && h(Proof, {
+      onCancel: end,
+      async onProved() {
+        end();
+        await attempt.run(waiting);
+      },
+    }),
+  };
+}
+
+function Proof(
+  { onProved, onCancel }: { readonly onProved: () => Promise<void>; readonly onCancel: () => void },
+): ReactElement {
+  const texts = useTexts();
+  const { factors, proveFactor } = useSecondFactor();
+  const { passkeys, provePasskey } = usePasskeys();
+  const attempt = useAttempt();
+  return h(
+    "div",
+    { className: "syncline-group" },
+    h("p", { role: "status" }, texts.secondStep),
+    passkeys?.length
+      ? h(
+        Button,
+        {
+          attempt,
+          look: "main",
+          onClick: async () => {
+            await provePasskey();
+            await onProved();
+          },
+        },
+        texts.usePasskey,
+      )
+      : null,
+    h(Problem, { attempt }),
+    factors?.totp
+      ? h(ProofForm, {
+        onProof: async (proof) => {
+          await proveFactor(proof);
+          await onProved();
+        },
+      })
+      : null,
+    h(Button, { look: "link", onClick: onCancel }, texts.cancel),
+  );
+}
+
+/** Asks for the password of the account. */
+export function PasswordForm(
+  { onPassword, onCancel }: {
+    readonly onPassword: (password: string) => Promise<unknown>;
+    readonly onCancel: () => void;
+  },
+): ReactElement {
+  const texts = useTexts();
+  const attempt = useAttempt({ invalid_credentials: texts.wrongPassword });
+  return h(
+    Form,
+    {
+      attempt,
+      submit: texts.continue,
+      onSubmit: (field) => onPassword(field("password")),
+      more: h(Button, { look: "link", onClick: onCancel }, texts.cancel),
+    },
+    h(Field, {
+      attempt,
+      label: texts.password,
+      name: "password",
+      type: "password",
+      autoComplete: "current-password",
+      faults: ["invalid_credentials"],
+    }),
+  );
+}
+
+/** Whether the account has a password; `undefined` until that is known. */
+export function useHasPassword(): boolean | undefined {
+  // Errors as values, because the account may end while the settings are open.
+  const { account } = useQueries({ account: { query: ownAccount, args: {} } });
+  return account === undefined || account === null || account instanceof Error
+    ? undefined
+    : account.hasPassword;
+}

@@ -1,0 +1,129 @@
+/** The passkeys of the signed-in user: added, renamed, removed. */
+import { createElement as h, type ReactElement, type ReactNode, useState } from "react";
+import type { OwnPasskey } from "../../account_features/mod.ts";
+import { usePasskeys, useSecondFactor } from "../accounts/mod.ts";
+import { PasswordForm, useConfirmation, useHasPassword } from "./confirmation.ts";
+import { Button, Field, Form, Loading, Panel, Problem, useAttempt } from "./elements.ts";
+import { usePasskeySupport } from "./sign_in.ts";
+import { useTexts } from "./texts.ts";
+
+/** A step that replaces the controls. */
+type Step = { readonly name: "password" } | { readonly name: "rename"; readonly passkeyId: string };
+
+/** The passkeys of the signed-in user, with their last use. */
+export function PasskeyList(): ReactNode {
+  const texts = useTexts();
+  const { passkeys, addPasskey, renamePasskey, removePasskey } = usePasskeys();
+  const { factors } = useSecondFactor();
+  const hasPassword = useHasPassword();
+  const isSupported = usePasskeySupport();
+  const attempt = useAttempt();
+  const confirmation = useConfirmation(attempt);
+  const [step, setStep] = useState<Step | null>(null);
+  if (passkeys === null || factors === null) return null;
+  if (passkeys === undefined || factors === undefined || hasPassword === undefined) return h(Loading);
+  // Accounts with a factor confirm it instead.
+  const needsPassword = hasPassword && passkeys.length === 0 && factors.totp === null;
+  const end = () => setStep(null);
+  const add = async (options: { readonly password?: string } = {}) =>
+    setStep({ name: "rename", passkeyId: await addPasskey(options) });
+  const renamed = step?.name === "rename"
+    ? passkeys.find(({ passkeyId }) => passkeyId === step.passkeyId)
+    : undefined;
+
+  function content(): ReactNode {
+    if (confirmation.form !== null) return confirmation.form;
+    if (step?.name === "password") {
+      return h(PasswordForm, { onCancel: end, onPassword: (password) => add({ password }) });
+    }
+    if (renamed !== undefined) {
+      return h(RenameForm, {
+        name: renamed.name,
+        onCancel: end,
+        async onName(name) {
+          await renamePasskey({ passkeyId: renamed.passkeyId, name });
+          end();
+        },
+      });
+    }
+    return h(
+      "div",
+      { className: "syncline-group" },
+      passkeys?.length
+        ? h(
+          "ul",
+          { className: "syncline-list", "aria-label": texts.passkeysTitle },
+          passkeys.map((passkey) =>
+            h(Entry, {
+              key: passkey.passkeyId,
+              passkey,
+              onRename: () => setStep({ name: "rename", passkeyId: passkey.passkeyId }),
+              onRemove: () => confirmation.run(() => removePasskey(passkey.passkeyId)),
+            })
+          ),
+        )
+        : h("p", { className: "syncline-quiet" }, texts.passkeysNone),
+      h(Problem, { attempt }),
+      isSupported === false ? h("p", { className: "syncline-quiet" }, texts.passkeysUnsupported) : h(
+        "div",
+        { className: "syncline-row" },
+        h(
+          Button,
+          {
+            onClick: () => needsPassword ? setStep({ name: "password" }) : confirmation.run(add),
+          },
+          texts.passkeyAdd,
+        ),
+      ),
+    );
+  }
+
+  const shown = confirmation.form !== null ? "proof" : step?.name ?? "";
+  return h(Panel, { title: texts.passkeysTitle, step: shown }, content());
+}
+
+function Entry(
+  { passkey: { name, lastUsedAt, backedUp }, onRename, onRemove }: {
+    readonly passkey: OwnPasskey;
+    readonly onRename: () => void;
+    readonly onRemove: () => void;
+  },
+): ReactElement {
+  const texts = useTexts();
+  const details = [texts.passkeyUsed(lastUsedAt), backedUp ? texts.passkeyBackedUp : ""].filter(Boolean);
+  return h(
+    "li",
+    null,
+    h("div", null, h("span", null, name), h("small", null, details.join(" · "))),
+    h(Button, { label: texts.rename(name), onClick: onRename }, texts.renameShort),
+    h(Button, { label: texts.remove(name), onClick: onRemove }, texts.removeShort),
+  );
+}
+
+function RenameForm(
+  { name, onName, onCancel }: {
+    readonly name: string;
+    readonly onName: (name: string) => Promise<void>;
+    readonly onCancel: () => void;
+  },
+): ReactElement {
+  const texts = useTexts();
+  const attempt = useAttempt();
+  return h(
+    Form,
+    {
+      attempt,
+      submit: texts.save,
+      onSubmit: (field) => onName(field("name")),
+      more: h(Button, { look: "link", onClick: onCancel }, texts.cancel),
+    },
+    h(Field, {
+      attempt,
+      label: texts.passkeyName,
+      name: "name",
+      defaultValue: name,
+      maxLength: 60,
+      autoComplete: "off",
+    }),
+  );
+}

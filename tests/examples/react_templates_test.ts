@@ -1,0 +1,316 @@
+/** The account forms in the templates `react` and `showcase`, in a real browser with its virtual authenticator. */
+import assert from "node:assert/strict";
+import { build, stop } from "esbuild";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { BrowserContext, Page } from "playwright-core";
+import { packageAliases } from "../../examples/chat/build/npm_packages.ts";
+import { startTestServer, type TestServer } from "../auth/server/test_server.ts";
+import { startSmtpServer } from "../auth/mail/smtp_server.ts";
+import { codeOf, STEP_MS } from "../auth/support/test_factors.ts";
+import { checkAccessibility } from "../support/accessibility.ts";
+import { launchChromium } from "../support/chromium.ts";
+import { projectDir } from "../support/processes/child.ts";
+import { chromium, needs } from "../support/services.ts";
+import { TempFolder } from "../support/temp_folder.ts";
+
+const ada = { email: "ada@example.com", password: "correct horse" };
+
+/** Builds the page of a template into a folder, as `vite build` does. */
+async function buildTemplate(template: string, folder: string): Promise<void> {
+  const source = join(projectDir, "templates", template);
+  try {
+    await build({
+      entryPoints: [join(source, "src/main.tsx")],
+      outfile: join(folder, "src/main.tsx.js"),
+      bundle: true,
+      format: "esm",
+      jsx: "automatic",
+      define: { "process.env.NODE_ENV": '"production"' },
+      // `createApi`, without the rest of the API for functions.
+      alias: {
+        ...packageAliases(),
+        "syncline/server": fileURLToPath(import.meta.resolve("syncline/client")),
+      },
+      logLevel: "error",
+    });
+  } finally {
+    await stop();
+  }
+  const page = await Deno.readTextFile(join(source, "index.html"));
+  await Deno.writeTextFile(join(folder, "index.html"), page.replace("main.tsx", "main.tsx.js"));
+  await Deno.copyFile(join(source, "src/style.css"), join(folder, "src/style.css"));
+}
+
+async function functionsOf(template: string): Promise<Record<string, string>> {
+  const folder = join(projectDir, "templates", template, "functions");
+  const files: Record<string, string> = {};
+  for await (const { name } of Deno.readDir(folder)) {
+    files[name] = await Deno.readTextFile(join(folder, name));
+  }
+  return files;
+}
+
+interface TemplatePage {
+  readonly page: Page;
+  readonly context: BrowserContext;
+  readonly url: string;
+  readonly server: TestServer;
+  button(name: string | RegExp): ReturnType<Page["getByRole"]>;
+  /** Checks the page in light and dark and on a phone. */
+  checkLooks(name: string): Promise<void>;
+}
+
+/** Serves a template and opens its page. */
+async function withTemplate(
+  template: string,
+  test: (page: TemplatePage) => Promise<void>,
+  accounts: Parameters<typeof startTestServer>[0] = {},
+): Promise<void> {
+  await using folder = new TempFolder();
+  await buildTemplate(template, folder.path);
+  await using server = await startTestServer({
+    ...accounts,
+    functions: await functionsOf(template),
+    config: { staticDir: folder.path },
+  });
+  const browser = await launchChromium();
+  try {
+    const context = await browser.newContext({ viewport: { width: 1000, height: 800 } });
+    const page = await context.newPage();
+    const errors: string[] = [];
+    page.on("pageerror", (error) => errors.push(error.message));
+    // Passkeys are bound to a host name.
+    const url = server.url.replace("127.0.0.1", "localhost");
+    await page.goto(url);
+    await test({
+      page,
+      context,
+      url,
+      server,
+      button: (name) => page.getByRole("button", { name, exact: true }),
+      checkLooks: (name) => checkAccessibility(page, name),
+    });
+    assert.deepEqual(errors, []);
+  } finally {
+    await browser.close();
+  }
+}
+
+/** The browser's driver and the bundler keep timers and pipes of their own. */
+const options = { sanitizeOps: false, sanitizeResources: false };
+
+Deno.test({
+  ...needs(chromium, "AF1 AF2 a user of the template signs up and in, with a second factor and a passkey"),
+  ...options,
+  fn: (t) =>
+    withTemplate("react", async ({ page, context, button, checkLooks }) => {
+      const alert = (text: string) => page.getByRole("alert").filter({ hasText: text }).waitFor();
+      const signedIn = () => page.getByText("Nothing to do.").waitFor();
+      const signIn = async (password = ada.password) => {
+        await page.getByLabel("Email address").fill(ada.email);
+        await page.getByLabel("Password").fill(password);
+        await button("Sign in").click();
+      };
+      const openAccount = async () => {
+        await button("Account").click();
+        await page.getByRole("heading", { name: "Where you are signed in" }).waitFor();
+      };
+      const closeAccount = () => button("Close").click();
+      const cdp = await context.newCDPSession(page);
+      await cdp.send("WebAuthn.enable", { enableUI: false });
+      const { authenticatorId } = await cdp.send("WebAuthn.addVirtualAuthenticator", {
+        options: {
+          protocol: "ctap2",
+          transport: "internal",
+          hasResidentKey: true,
+          hasUserVerification: true,
+          isUserVerified: true,
+          automaticPresenceSimulation: false,
+        },
+      });
+      const present = (enabled: boolean) =>
+        cdp.send("WebAuthn.setAutomaticPresenceSimulation", { authenticatorId, enabled });
+      let secret = "";
+
+      await t.step("AF1 sign-up, and an address that is in use", async () => {
+        await checkLooks("sign in");
+        await button("New here? Create an account").click();
+        assert.equal(await page.evaluate(() => document.activeElement?.getAttribute("name")), "email");
+        await checkLooks("sign up");
+        await page.getByLabel("Email address").fill(ada.email);
+        await page.getByLabel("Password").fill(ada.password);
+        await button("Create an account").click();
+        await signedIn();
+        await button("Sign out").click();
+        await button("New here? Create an account").click();
+        await page.getByLabel("Email address").fill(ada.email);
+        await page.getByLabel("Password").fill(ada.password);
+        await button("Create an account").click();
+        await alert("An account with this email address exists.");
+        // The field at fault is marked and has the focus.
+        const field = page.locator("input[aria-invalid=true]");
+        assert.equal(await field.getAttribute("name"), "email");
+        assert.ok(await field.evaluate((element) => element === document.activeElement));
+        await checkLooks("error");
+      });
+
+      await t.step("AF1 sign-in after a wrong password", async () => {
+        await button("You have an account? Sign in").click();
+        await signIn("wrong horse");
+        await alert("The email address or the password is wrong.");
+        await signIn();
+        await signedIn();
+      });
+
+      await t.step("AF1 the second factor is set up, and sign-ins ask for it", async () => {
+        await openAccount();
+        await button("Set up an authenticator app").click();
+        await page.getByLabel("Password").fill("wrong horse");
+        await button("Continue").click();
+        await alert("The password is wrong.");
+        await page.getByLabel("Password").fill(ada.password);
+        await button("Continue").click();
+        await page.getByAltText("QR code for an authenticator app").waitFor();
+        await checkLooks("QR code");
+        secret = await page.locator("code").textContent() ?? "";
+        await page.getByLabel("Code that the app shows").fill("123");
+        await button("Confirm").click();
+        await alert("The code or link is wrong");
+        await page.getByLabel("Code that the app shows").fill(codeOf(secret, Date.now(), -STEP_MS));
+        await button("Confirm").click();
+        const codes = page.getByRole("list", { name: "Your recovery codes" }).getByRole("listitem");
+        await codes.first().waitFor();
+        assert.equal(await codes.count(), 10);
+        await checkLooks("recovery codes");
+        const recoveryCode = await codes.first().textContent() ?? "";
+        await button("Done").click();
+        await page.getByText("You have 10 unused recovery codes.").waitFor();
+        await closeAccount();
+        await button("Sign out").click();
+        await signIn();
+        await page.getByLabel("Code of your authenticator app").waitFor();
+        assert.equal(await page.evaluate(() => document.activeElement?.getAttribute("name")), "code");
+        await checkLooks("second step");
+        await page.getByLabel("Code of your authenticator app").fill("123");
+        await button("Continue").click();
+        await alert("The code or link is wrong");
+        await button("Use a recovery code").click();
+        await page.getByLabel("Recovery code").fill(recoveryCode);
+        await button("Continue").click();
+        await signedIn();
+      });
+
+      await t.step("AF1 a passkey is added after a proof of the factor, named, and signs in", async () => {
+        await openAccount();
+        await button("Sign out").last().waitFor();
+        await present(true);
+        await button("Add a passkey").click();
+        await page.getByLabel("Name of the passkey").fill("Laptop");
+        await checkLooks("name of the passkey");
+        await button("Save").click();
+        const passkeys = page.getByRole("list", { name: "Passkeys" }).getByRole("listitem");
+        await passkeys.filter({ hasText: "LaptopNever used" }).waitFor();
+        await present(false);
+        await closeAccount();
+        await button("Sign out").click();
+        await button("Sign in with a passkey").waitFor();
+        await present(true);
+        // The prompt in the field or the one of the button: either signs in.
+        await button("Sign in with a passkey").click({ timeout: 3_000 }).catch(() => {});
+        await signedIn();
+        await present(false);
+        await openAccount();
+        await passkeys.filter({ hasText: "LaptopLast used" }).waitFor();
+      });
+
+      await t.step("AF3 the list of sessions names devices, and signs them out", async () => {
+        const other = await context.browser()?.newContext({
+          userAgent: "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
+        });
+        const otherPage = await other?.newPage();
+        assert.ok(otherPage);
+        await otherPage.goto(page.url());
+        await otherPage.getByLabel("Email address").fill(ada.email);
+        await otherPage.getByLabel("Password").fill(ada.password);
+        await otherPage.getByRole("button", { name: "Sign in", exact: true }).click();
+        await otherPage.getByLabel("Code of your authenticator app").fill(codeOf(secret, Date.now()));
+        await otherPage.getByRole("button", { name: "Continue" }).click();
+        await otherPage.getByText("Nothing to do.").waitFor();
+        const sessions = page.getByRole("list", { name: "Where you are signed in" }).getByRole("listitem");
+        await sessions.filter({ hasText: "Firefox on Linux" }).waitFor();
+        await sessions.filter({ hasText: "This device" }).filter({ hasText: "Chrome on" }).waitFor();
+        await checkLooks("settings");
+        await button("Sign out Firefox on Linux").click();
+        await otherPage.getByLabel("Email address").waitFor();
+        await sessions.filter({ hasText: "Firefox" }).waitFor({ state: "detached" });
+        await other?.close();
+      });
+
+      await t.step("AF1 the second factor is turned off after a proof", async () => {
+        await button("Turn off").click();
+        await button("Set up an authenticator app").waitFor();
+        await page.getByRole("button", { name: /^Sign out Chrome/ }).click();
+        await button("New here? Create an account").waitFor();
+      });
+    }),
+});
+
+Deno.test({
+  ...needs(chromium, "AF1 AF2 codes and links in mails sign in, verify and reset in the template"),
+  ...options,
+  async fn() {
+    await using smtp = await startSmtpServer();
+    const mail = { url: `smtp://127.0.0.1:${smtp.port}`, from: "App <no-reply@example.com>" };
+    const codeIn = async (count: number) =>
+      /\b\d{6}\b/.exec((await smtp.mailTo(ada.email, count)).text ?? "")?.[0] ?? "";
+    await withTemplate("showcase", async ({ page, button, checkLooks }) => {
+      await button("Email me a code").waitFor();
+      await button("New here? Create an account").click();
+      await page.getByLabel("Email address").fill(ada.email);
+      await page.getByLabel("Password").fill(ada.password);
+      await button("Create an account").click();
+      await page.getByRole("status").filter({ hasText: `a mail to ${ada.email}` }).waitFor();
+      await checkLooks("verification");
+      await page.getByLabel("Code from the mail").fill(await codeIn(1));
+      await button("Confirm").click();
+      await button("Start 5 minutes").waitFor();
+      await checkLooks("board");
+      await button("Sign out").click();
+
+      await page.getByLabel("Email address").fill(ada.email);
+      await button("Email me a code").click();
+      await page.getByLabel("Code from the mail").fill("000000");
+      await button("Sign in").click();
+      await page.getByRole("alert").filter({ hasText: "The code or link is wrong" }).waitFor();
+      await page.getByLabel("Code from the mail").fill(await codeIn(2));
+      await button("Sign in").click();
+      await button("Start 5 minutes").waitFor();
+      await button("Sign out").click();
+
+      await button("Forgot your password?").click();
+      await checkLooks("reset");
+      await page.getByLabel("Email address").fill(ada.email);
+      await button("Send a mail").click();
+      await page.getByLabel("Code from the mail").fill(await codeIn(3));
+      await page.getByLabel("New password").fill("newer horse");
+      await button("Set the new password").click();
+      await button("Start 5 minutes").waitFor();
+      await page.locator("header").getByRole("button", { name: "Account" }).click();
+      await page.getByRole("heading", { name: "Where you are signed in" }).waitFor();
+      await checkLooks("settings");
+    }, {
+      accounts: {
+        smtp: mail,
+        policy: {
+          signups: true,
+          magicLink: true,
+          totp: true,
+          passkeys: true,
+          userKeys: [],
+          requireVerification: true,
+        },
+      },
+    });
+  },
+});
