@@ -1,8 +1,9 @@
 /** The rooms of a follower over its link: connects those of its current backend with those of the current leader. */
+import { presenceLimits } from "../presence/limits.ts";
 import type { RoomChange, RoomLink, RoomLinkEvents } from "../presence/mod.ts";
 import type { LeaderConnection } from "./leader_connection.ts";
 
-type RoomConnection = Pick<LeaderConnection, "changeRooms" | "ended">;
+type RoomConnection = Pick<LeaderConnection, "changeRooms" | "ended" | "unsentBytes">;
 
 export class LeaderRooms implements RoomLink {
   #rooms: RoomLinkEvents | null = null;
@@ -25,6 +26,10 @@ export class LeaderRooms implements RoomLink {
       frame: (room, kind, text) => current()?.frame(room, kind, text),
       full: (room, id) => current()?.full(room, id),
     };
+  }
+
+  get isBusy(): boolean {
+    return (this.#connection?.unsentBytes ?? 0) > presenceLimits.linkBytesMax;
   }
 
   send(changes: readonly RoomChange[]): boolean {

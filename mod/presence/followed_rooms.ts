@@ -123,11 +123,17 @@ export class FollowedRooms implements Rooms, RoomLinkEvents, Disposable {
     const before = this.#unsent.get(key);
     const { state } = change.t === "update" ? change : { state: "" };
     this.#unsent.set(key, before?.t === "join" && change.t === "update" ? { ...before, state } : change);
+    this.#sendSoon();
+  }
+
+  #sendSoon(): void {
     this.#sending ??= this.#clock.after(presenceLimits.followerMs, () => this.#send());
   }
 
   #send(): void {
     this.#sending = null;
+    // While the leader reads slowly, newer states replace the unsent ones. With too many, the link ends at its own limit.
+    if (this.#link.isBusy && this.#unsent.size < presenceLimits.unsentChangesMax) return this.#sendSoon();
     const changes = [...this.#unsent.values()];
     this.#unsent.clear();
     // Without a leader they are dropped: `opened` sends all members.

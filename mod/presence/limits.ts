@@ -23,7 +23,7 @@ export const presenceLimits = {
   /** Changes of a room are sent together, at this interval or, in rooms with many members, a longer one. */
   frameMs: 50,
   /** Members of a room for each millisecond of its interval. */
-  membersPerFrameMs: 12,
+  membersPerFrameMs: 20,
   /** Longest interval, for rooms that exceed `frameCharsPerMs`. */
   frameMsMax: 1_000,
   /** Characters that one room sends to all of its sockets in a millisecond, on average. */
@@ -32,8 +32,10 @@ export const presenceLimits = {
   authorizeAgainMs: 1_000,
   /** A follower sends its changes to the leader together, at this interval. */
   followerMs: 20,
-  /** Bytes queued on a link above which a follower gets only the newest state of rooms. */
+  /** Bytes queued on a link above which each side sends only the newest states. */
   linkBytesMax: 8 * MiB,
+  /** Changes of different members that a follower keeps for a slow leader. */
+  unsentChangesMax: 50_000,
   /** Rooms that the dashboard shows, and members of each. */
   shownRoomsMax: 100,
   shownMembersMax: 100,

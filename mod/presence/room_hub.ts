@@ -111,13 +111,17 @@ export class RoomHub implements Rooms, Disposable {
     return presentMembers(this.#rooms.get(name)?.members ?? new Map());
   }
 
+  get totals(): Pick<RoomSummary, "rooms" | "members"> {
+    const sizes = Array.from(this.#rooms.values(), ({ members }) => members.size).filter((size) => size > 0);
+    return { rooms: sizes.length, members: sizes.reduce((sum, size) => sum + size, 0) };
+  }
+
   get summary(): RoomSummary {
     const { shownRoomsMax, shownMembersMax } = presenceLimits;
     const rooms = [...this.#rooms.values()].filter(({ members }) => members.size > 0);
     const largest = rooms.toSorted((a, b) => b.members.size - a.members.size).slice(0, shownRoomsMax);
     return {
-      rooms: rooms.length,
-      members: rooms.reduce((sum, { members }) => sum + members.size, 0),
+      ...this.totals,
       largest: largest.map(({ name, members }) => ({
         room: name,
         size: members.size,

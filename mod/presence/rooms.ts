@@ -38,6 +38,8 @@ export type FrameKind = "change" | "whole" | "merge";
 export interface RoomLink {
   /** Sets the recipient; `null` when its server stops. */
   attach(rooms: RoomLinkEvents | null): void;
+  /** Whether the leader reads so slowly that changes should wait for their successors. */
+  readonly isBusy: boolean;
   /** Returns `false` if there is no leader now: all members are sent again when there is one. */
   send(changes: readonly RoomChange[]): boolean;
 }

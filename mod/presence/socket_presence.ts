@@ -47,6 +47,8 @@ interface Membership {
   isAnnounced: boolean;
   /** Number of the newest authorization. */
   run: number;
+  /** Whether the app's function runs for it. */
+  isRunning: boolean;
 }
 
 export class SocketPresence implements RoomSubscriber {
@@ -94,7 +96,7 @@ export class SocketPresence implements RoomSubscriber {
       if (known.status === "joined") this.#context.rooms.update(room, this.#id, state, this);
       return;
     }
-    const membership: Membership = { state, status: "waiting", isAnnounced: false, run: 0 };
+    const membership: Membership = { state, status: "waiting", isAnnounced: false, run: 0, isRunning: false };
     this.#memberships.set(room, membership);
     this.#socket.keep(room.length + state.length);
     if (!this.#ended) void this.#authorize(room, membership);
@@ -154,28 +156,50 @@ export class SocketPresence implements RoomSubscriber {
     this.#context.rooms.leave(room, this.#id, { subscriber: this, grace });
   }
 
+  /** One call of a room runs at a time: a later request repeats it afterwards, with the identity of that moment. */
   async #authorize(room: string, membership: Membership): Promise<void> {
-    const run = ++membership.run;
+    membership.run++;
+    if (membership.isRunning) return;
+    membership.isRunning = true;
     this.#authorizations++;
-    const outcome = checked(await this.#socket.authorize(room));
+    let isCurrent = false;
+    while (!isCurrent && !this.#ended && this.#memberships.get(room) === membership) {
+      const { run } = membership;
+      const outcome = checked(await this.#socket.authorize(room));
+      isCurrent = membership.run === run;
+      if (!this.#ended && this.#memberships.get(room) === membership) {
+        this.#apply(room, { membership, outcome, isCurrent });
+      }
+    }
+    membership.isRunning = false;
     this.#authorizations--;
-    if (this.#ended || this.#memberships.get(room) !== membership || membership.run !== run) return;
+  }
+
+  #apply(room: string, { membership, outcome, isCurrent }: {
+    readonly membership: Membership;
+    readonly outcome: Outcome;
+    /** Whether the identity is still the one that was authorized. */
+    readonly isCurrent: boolean;
+  }): void {
+    const isRefused = !outcome.ok && outcome.error.retryable !== true;
+    if (isRefused && membership.status === "joined") {
+      membership.status = "waiting";
+      membership.isAnnounced = false;
+      this.#leave(room, false);
+    }
+    if (!isCurrent) return;
     if (outcome.ok) {
       const { userId } = this.#socket.identity();
-      const { state } = membership;
       membership.status = "joined";
-      const member = { userId, info: outcome.value, state, connection: this.#connection };
+      const member = { userId, info: outcome.value, state: membership.state, connection: this.#connection };
       return this.#context.rooms.join(room, this.#id, member, this);
     }
-    if (outcome.error.retryable === true) {
-      this.#context.clock.after(presenceLimits.authorizeAgainMs, () => {
-        const isCurrent = this.#memberships.get(room) === membership && membership.run === run;
-        if (isCurrent) void this.#authorize(room, membership);
-      });
-      return;
-    }
-    if (membership.status === "joined") this.#leave(room, false);
-    this.#reject(room, membership, outcome.error);
+    if (isRefused) return this.#reject(room, membership, outcome.error);
+    const { run } = membership;
+    this.#context.clock.after(presenceLimits.authorizeAgainMs, () => {
+      const isLatest = this.#memberships.get(room) === membership && membership.run === run;
+      if (isLatest) void this.#authorize(room, membership);
+    });
   }
 
   /** Refuses a membership until the identity of the socket changes. */

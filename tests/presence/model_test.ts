@@ -58,6 +58,9 @@ class TestLink implements RoomLink {
   #rooms: RoomLinkEvents | null = null;
   #follower: RoomFollower | null = null;
   #generation = 0;
+  isBusy = false;
+  /** Changes that the leader received. */
+  changes = 0;
 
   constructor(clock: FakeClock) {
     this.#clock = clock;
@@ -75,6 +78,7 @@ class TestLink implements RoomLink {
     const follower = this.#follower;
     if (follower === null) return false;
     const passed = JSON.parse(JSON.stringify(changes)) as RoomChange[];
+    this.changes += passed.length;
     this.#clock.after(1, () => {
       if (this.#follower === follower) follower.receive(passed);
     });
@@ -150,7 +154,7 @@ class World {
     if (action === 14) client.view.isSlow = !client.view.isSlow;
     else if (action === 15) this.#reconnect(client);
     else if (action === 16) this.#close(client);
-    else if (action === 17) this.#cutLink();
+    else if (action === 17) this.#disturbLink();
     else if (action === 18 && this.#below(4) === 0) this.#changeLeader();
     else this.clock.move(this.#below(200));
   }
@@ -161,7 +165,10 @@ class World {
 
   /** Lets everything arrive, then compares what each client sees with the model. */
   check(): void {
-    for (const link of this.links) if (!link.isOpen) link.open(this.hub);
+    for (const link of this.links) {
+      link.isBusy = false;
+      if (!link.isOpen) link.open(this.hub);
+    }
     for (const { view } of this.clients) view.isSlow = false;
     // A loss may be noticed late, and the grace begins then.
     this.clock.move(2 * (graceMs + graceCheckMs) + QUIET_MS);
@@ -242,10 +249,11 @@ class World {
     this.clients.splice(this.clients.indexOf(client), 1);
   }
 
-  #cutLink(): void {
+  #disturbLink(): void {
     const link = this.links[this.#below(this.links.length)];
     if (link === undefined) return;
-    if (link.isOpen) link.close();
+    if (this.#below(2) === 0) link.isBusy = !link.isBusy;
+    else if (link.isOpen) link.close();
     else link.open(this.hub);
   }
 
@@ -304,6 +312,29 @@ Deno.test("PR8 members of other servers stay visible while a new leader learns o
   world.links[1]?.open(world.hub);
   world.clock.move(QUIET_MS);
   assert.equal(here.rooms.get("a")?.has("there"), true);
+  world.end();
+});
+
+Deno.test("PR8 while a leader reads slowly, its follower keeps the newest state of each member only", () => {
+  const world = new World(1);
+  const [view, other] = [new ClientView(), new ClientView()];
+  world.rooms(1).join("a", "m", member(0), view);
+  world.rooms(1).join("a", "n", member(0), other);
+  world.clock.move(QUIET_MS);
+  const link = world.links[0] ?? assert.fail();
+  link.isBusy = true;
+  for (let state = 1; state <= 20; state++) {
+    world.rooms(1).update("a", "m", `${state}`, view);
+    world.clock.move(followerMs);
+  }
+  world.rooms(1).leave("a", "n", { subscriber: other, grace: false });
+  world.clock.move(QUIET_MS);
+  assert.deepEqual(world.hub.list("a").map(({ id, state }) => [id, state]), [["m", 0], ["n", 0]]);
+  const before = link.changes;
+  link.isBusy = false;
+  world.clock.move(QUIET_MS);
+  assert.deepEqual(world.hub.list("a").map(({ id, state }) => [id, state]), [["m", 20]]);
+  assert.equal(link.changes - before, 2);
   world.end();
 });
 

@@ -62,6 +62,16 @@ Deno.test("streams of a real server", async (t) => {
     );
   }
 
+  await t.step("SM1 SM4 a route writes a stream, which fails if the route ends before it", async () => {
+    for (const [query, expected] of [["?end", "done"], ["", "stream_failed"]] as const) {
+      const response = await fetch(`${server.url}/speak${query}`, { method: "POST", body: "from a route" });
+      const { parts, end } = read(client, await response.text());
+      const ending = await end;
+      assert.equal(ending === "done" ? ending : ending.code, expected);
+      assert.equal(parts.join(""), "from a route");
+    }
+  });
+
   await t.step("SM7 administrators see the streams", async () => {
     const { id } = await generate(client, { words: 60, pauseMs: 20 });
     const { parts, end } = read(client, id);

@@ -31,6 +31,17 @@ export const generate = untypedAction({ handler: async (ctx, { words, pauseMs = 
   return file;
 } });
 `,
+  "http.ts": `
+import { httpAction, httpRouter } from "syncline/server";
+const http = httpRouter();
+http.route({ path: "/speak", method: "POST", handler: httpAction(async (ctx, request) => {
+  const stream = await ctx.streams.create({ store: false });
+  await stream.write(await request.text());
+  if (new URL(request.url).searchParams.has("end")) await stream.end();
+  return new Response(stream.id);
+}) });
+export default http;
+`,
 };
 
 export const textOf = (words: number) => Array.from({ length: words }, (_, n) => `wörd${n} `).join("");

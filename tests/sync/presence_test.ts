@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { UserError } from "../../mod/errors.ts";
 import { presenceLimits } from "../../mod/presence/limits.ts";
 import { anonymous } from "../../mod/functions/identity.ts";
+import { failed, type Outcome } from "../../mod/functions/outcome.ts";
 import { RoomHub, SocketPresence } from "../../mod/presence/mod.ts";
 import { socketLimits } from "../../mod/limits.ts";
 import { Hub } from "../../mod/sync/hub.ts";
@@ -167,6 +168,56 @@ Deno.test("PR4 a user who is replaced by another leaves before the function is a
   socket.authenticate(1, "u2.s2");
   await world.pass();
   assert.deepEqual(world.members("a"), []);
+});
+
+Deno.test("PR4 a room is authorized once at a time, and the newest identity decides", async () => {
+  using world = new PresenceWorld();
+  const runs: ((outcome: Outcome) => void)[] = [];
+  const refusals: string[] = [];
+  const presence = new SocketPresence(
+    { rooms: world.rooms, clock: world.clock, dev: false },
+    { sessionId: SESSIONS[0], connectionCount: 0 },
+    {
+      identity: () => anonymous,
+      authorize: () => new Promise((resolve) => runs.push(resolve)),
+      send: (text) => text.includes("RoomRefused") ? refusals.push(text) > 0 : true,
+      keep: () => {},
+    },
+  );
+  const end = async (outcome: Outcome) => {
+    runs.at(-1)?.(outcome);
+    await world.pass();
+  };
+  const allowed: Outcome = { ok: true, value: '{"name":"guest"}', logLines: [] };
+  const refused = failed("user", "Not you");
+  const identitiesChange = () => {
+    for (let n = 0; n < 50; n++) presence.identityChanged();
+  };
+  presence.set("a", {});
+  identitiesChange();
+  assert.equal(runs.length, 1);
+  await end(refused);
+  assert.deepEqual(
+    [runs.length, refusals, world.members("a")],
+    [2, [], []],
+    "an earlier identity was refused",
+  );
+  await end(allowed);
+  assert.deepEqual([runs.length, world.members("a")], [2, [["guest", {}]]]);
+  identitiesChange();
+  await end(allowed);
+  assert.deepEqual([runs.length, world.members("a").length], [4, 1]);
+  await end(allowed);
+  identitiesChange();
+  await end(refused);
+  assert.deepEqual(
+    [runs.length, refusals, world.members("a")],
+    [6, [], []],
+    "a refused member leaves at once",
+  );
+  await end(refused);
+  assert.deepEqual([runs.length, refusals.length, world.members("a")], [6, 1, []]);
+  presence.end({ grace: false });
 });
 
 Deno.test("PR4 errors of the function are hidden, and an app without it has no rooms", async () => {
