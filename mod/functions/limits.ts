@@ -156,6 +156,9 @@ export const appRateLimits = {
   refillMsMax: 31 * 86_400_000,
   /** Documents of full buckets that an allowed call removes; it adds at most one. */
   removedPerCall: 2,
+  /** Limits that the dashboard shows, and buckets of each that it reads. */
+  shownLimitsMax: 50,
+  keysReadMax: 400,
 } as const;
 
 /** Limits of the app's HTTP routes. */

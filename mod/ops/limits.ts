@@ -383,6 +383,8 @@ export const replicationLimits = {
 export const statsLimits = {
   /** Functions counted individually; others are counted together. */
   functionsMax: 500,
+  /** Rate limits whose refusals are counted individually. */
+  refusedLimitsMax: 100,
   /** Gauge samples kept, one per minute. */
   gaugesKept: 61,
   /** Length of a point of the trend, and number of points kept: a week. */

@@ -58,7 +58,12 @@ const groups = [
         icon: "backups",
         words: "restore archive download replication point in time",
       },
-      { name: "live", title: "Live", icon: "live", words: "rooms presence members online clients" },
+      {
+        name: "live",
+        title: "Live",
+        icon: "live",
+        words: "rooms presence members online clients streams rate limits",
+      },
       {
         name: "servers",
         title: "Servers",

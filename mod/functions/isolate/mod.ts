@@ -5,7 +5,7 @@ export { callError, setFunctionsUrl } from "./runs/call_errors.ts";
 export { frozenNow, marked, seededRandom } from "./process/determinism.ts";
 export { currentCall } from "./runs/call.ts";
 export { captureConsole } from "./ctx/log_api.ts";
-export { rateLimitModule } from "./ctx/rate_limit_api.ts";
+export { type rateLimitFunctions, rateLimitModule, type UsedRateLimit } from "./ctx/rate_limit_api.ts";
 export {
   type ActionEnvironment,
   runAction,

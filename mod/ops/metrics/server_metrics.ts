@@ -17,6 +17,10 @@ export interface ServerFigures {
   subscriptions(): number;
   sharedQueries(): number;
   transitions(): number;
+  /** `null` on servers that follow: the leader has the rooms. */
+  rooms(): { readonly rooms: number; readonly members: number } | null;
+  /** The same for streams. */
+  streams(): StreamFigures | null;
   /** By role: running, started, and unexpectedly exited processes. */
   isolates(): Readonly<Record<IsolateRole, IsolateFigures>>;
   files(): FileFigures;
@@ -46,6 +50,12 @@ export interface IsolateFigures {
   readonly running: number;
   readonly starts: number;
   readonly lost: number;
+}
+
+export interface StreamFigures {
+  readonly open: number;
+  readonly readers: number;
+  readonly bytes: number;
 }
 
 export interface FileFigures {
@@ -194,6 +204,11 @@ function defineCalls(to: Exposition, { figures, runs }: CountedFigures): void {
     help: "Mutations per commit",
     read: () => [{ values: runs.groupCalls }],
   });
+  to.counter({
+    name: "syncline_rate_limit_refusals_total",
+    help: "Mutations that failed because a rate limit of the app refused them",
+    read: () => runs.refusedLimits.total,
+  });
 }
 
 function defineSync(to: Exposition, { figures }: CountedFigures): void {
@@ -216,6 +231,31 @@ function defineSync(to: Exposition, { figures }: CountedFigures): void {
     name: "syncline_transitions_total",
     help: "Transitions sent to sockets",
     read: () => figures.transitions(),
+  });
+  to.gauge({
+    name: "syncline_rooms",
+    help: "Rooms with members, of all servers; absent on followers",
+    read: () => figures.rooms()?.rooms ?? null,
+  });
+  to.gauge({
+    name: "syncline_room_members",
+    help: "Members of rooms; a client counts once for each of its rooms; absent on followers",
+    read: () => figures.rooms()?.members ?? null,
+  });
+  to.gauge({
+    name: "syncline_streams",
+    help: "Streams that actions are writing; absent on followers",
+    read: () => figures.streams()?.open ?? null,
+  });
+  to.gauge({
+    name: "syncline_stream_readers",
+    help: "Responses that read streams at the leader; absent on followers",
+    read: () => figures.streams()?.readers ?? null,
+  });
+  to.gauge({
+    name: "syncline_stream_memory_bytes",
+    help: "Memory of open streams and of those that have ended a short time ago; absent on followers",
+    read: () => figures.streams()?.bytes ?? null,
   });
 }
 

@@ -8,5 +8,6 @@ export {
   serverStats,
   type StatsSources,
 } from "./server_stats.ts";
+export type { RefusedLimit } from "./refused_limits.ts";
 export { RunStats, type RunTotals } from "./run_stats.ts";
 export { Trend, type TrendPoint } from "./trend.ts";

@@ -4,6 +4,7 @@ import { type RunEnding, runEndings } from "../../functions/run_endings.ts";
 import { statsLimits } from "../limits.ts";
 import type { SavedFigures } from "../log/mod.ts";
 import { Histogram, LATENCY_BOUNDS, type Percentiles, Tally } from "./counters.ts";
+import { RefusedLimits } from "./refused_limits.ts";
 import { type PackedSpan, SpanFigures } from "./span_figures.ts";
 
 const KINDS = ["query", "mutation", "action", "route"] as const satisfies readonly RunKind[];
@@ -23,6 +24,7 @@ export class RunTotals {
     route: new Histogram(SECONDS),
   };
   readonly groupCalls = new Histogram(GROUP_CALLS);
+  readonly refusedLimits = new RefusedLimits();
 
   add(kind: RunKind, ending: RunEnding, ms: number): void {
     this.ends.add(kind, ending);
@@ -200,7 +202,9 @@ export class RunStats implements RunObserver {
       figures.writes += use.documentsWritten;
       figures.indexWrites += use.indexRowsWritten;
     }
-    if (kind === "mutation" && outcome.ok) content.commits.add(ms);
+    if (kind !== "mutation") return;
+    if (outcome.ok) content.commits.add(ms);
+    else this.totals.refusedLimits.add(outcome.error, this.#now());
   }
 
   groupCommitted(calls: number): void {

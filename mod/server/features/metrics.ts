@@ -12,8 +12,10 @@ import type { Feature, FeatureContext } from "../feature.ts";
 import type { AdminFeature } from "./admin.ts";
 import type { ClusterFeature } from "./cluster.ts";
 import type { FollowingFeature } from "./following.ts";
+import type { PresenceFeature } from "./presence.ts";
 import type { ReplicationFeature } from "./replication.ts";
 import type { StorageFeature } from "./storage.ts";
+import type { StreamsFeature } from "./streams.ts";
 import type { ServeConfig } from "../../config/config.ts";
 import { VERSION } from "../../config/version.ts";
 
@@ -28,6 +30,8 @@ export interface MetricsSources {
   /** `null` without `--metrics`. */
   readonly metrics: Metrics | null;
   readonly sync: Pick<SyncFeature, "load">;
+  readonly presence: Pick<PresenceFeature, "hub">;
+  readonly streaming: Pick<StreamsFeature, "streams">;
   readonly storage: StorageFeature;
   readonly admin: AdminFeature;
   readonly replication: ReplicationFeature;
@@ -40,7 +44,8 @@ export function startMetrics(
   { metrics, sync: { load }, storage: { traffic }, admin, ...others }: MetricsSources,
 ): Feature {
   if (metrics === null) return {};
-  const { replication: { replication }, following, clustering } = others;
+  const { replication: { replication }, following, clustering, presence: { hub }, streaming: { streams } } =
+    others;
   const startedAt = Date.now();
   const memory = new CachedMemory(host);
   metrics.define({
@@ -54,6 +59,8 @@ export function startMetrics(
     subscriptions: () => load().subscriptions,
     sharedQueries: () => load().sharedQueries,
     transitions: () => load().transitions,
+    rooms: () => hub?.totals ?? null,
+    streams: () => streams?.summary ?? null,
     isolates: () => host.isolates.roles,
     files: () => traffic,
     async backups() {

@@ -19,8 +19,13 @@ import {
   type LoadedApp,
   rateLimitModule,
   runMutation,
+  runQuery,
+  type UsedRateLimit,
 } from "../../../mod/functions/isolate/mod.ts";
+import { appRateLimits } from "../../../mod/functions/limits.ts";
 import type { Outcome } from "../../../mod/functions/outcome.ts";
+
+const { shownLimitsMax } = appRateLimits;
 
 type Handler = (ctx: MutationCtx<AnyDataModel>) => Promise<unknown>;
 
@@ -64,6 +69,36 @@ class Mutations implements Disposable {
     this.#writer.rollbackMutation();
     this.#writer.commitGroup("");
     return count;
+  }
+
+  /** The limits as administrators see them. */
+  async list(): Promise<UsedRateLimit[]> {
+    this.#writer.openGroup();
+    const reads = this.#writer.beginMutation({ at: this.now });
+    const call = {
+      udfPath: "_system/rateLimits:list",
+      args: {},
+      identity: anonymous,
+      origin: "system",
+    } as const;
+    const { ending } = await runQuery(this.#app, call, { reads, at: this.now });
+    this.#writer.rollbackMutation();
+    this.#writer.commitGroup("");
+    assert.ok(ending.ok, JSON.stringify(ending));
+    return JSON.parse(ending.text);
+  }
+
+  /** Removes the field that earlier versions did not store. */
+  forgetBursts(): void {
+    this.#writer.openGroup();
+    const writes = this.#writer.beginMutation({ at: this.now });
+    const rows = [...writes.scan("_rate_limits", "by_id", { eq: [] }, { order: "asc" })];
+    for (const { doc } of rows) {
+      const { _id, _creationTime, burst: _, ...bucket } = doc;
+      writes.replace(_id, bucket);
+    }
+    this.#writer.releaseMutation();
+    this.#writer.commitGroup("");
   }
 
   [Symbol.dispose](): void {
@@ -163,6 +198,30 @@ Deno.test("RA2: a nested mutation that fails takes no token, and a caught refusa
     });
   });
   assert.equal(failure, null);
+});
+
+Deno.test("RA5: the limits in use are listed with the emptiest of their buckets", async () => {
+  using mutations = new Mutations();
+  assert.deepEqual(await mutations.list(), []);
+  const take = (name: string, key: string, limit: RateLimit) =>
+    mutations.run((ctx) => ctx.rateLimit(name, { ...limit, key }));
+  for (let n = 0; n < 3; n++) await take("send", "ada", perMinute(5));
+  await take("send", "linus", perMinute(5));
+  await take("create", "", perMinute(2));
+  const create = { name: "create", keys: 1, emptiest: { key: "", left: 1, burst: 2 } };
+  assert.deepEqual(await mutations.list(), [
+    create,
+    { name: "send", keys: 2, emptiest: { key: "ada", left: 2, burst: 5 } },
+  ]);
+  mutations.now += 24_000;
+  assert.deepEqual((await mutations.list())[1]?.emptiest, { key: "ada", left: 4, burst: 5 });
+  mutations.forgetBursts();
+  assert.deepEqual((await mutations.list()).map(({ keys, emptiest }) => [keys, emptiest]), [[1, null], [
+    2,
+    null,
+  ]]);
+  for (let n = 0; n < shownLimitsMax; n++) await take(`limit ${n}`, "", perMinute(1));
+  assert.equal((await mutations.list()).length, shownLimitsMax);
 });
 
 Deno.test("a changed limit and a clock that was set back block no bucket", async () => {

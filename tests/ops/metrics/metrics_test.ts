@@ -6,6 +6,7 @@ import { overloaded, tookTooLong } from "../../../mod/functions/host/outcomes.ts
 import { Exposition } from "../../../mod/ops/metrics/exposition.ts";
 import { Metrics, type ServerFigures } from "../../../mod/ops/metrics/mod.ts";
 import { requestPath } from "../../../mod/kit/http_request.ts";
+import { statsLimits } from "../../../mod/ops/limits.ts";
 import { routeClass } from "../../../mod/ops/metrics/mod.ts";
 import { Histogram, RunStats } from "../../../mod/ops/stats/mod.ts";
 import { parseMetrics, valueOf } from "../support/prometheus_text.ts";
@@ -21,6 +22,8 @@ const figures: ServerFigures = {
   subscriptions: () => 5,
   sharedQueries: () => 4,
   transitions: () => 9,
+  rooms: () => ({ rooms: 2, members: 7 }),
+  streams: () => ({ open: 3, readers: 8, bytes: 4_096 }),
   isolates: () => ({
     writer: { running: 1, starts: 2, lost: 1 },
     reader: { running: 2, starts: 2, lost: 0 },
@@ -173,6 +176,38 @@ for (const { name, outcome, counted } of endings) {
     );
   });
 }
+
+Deno.test("[ME6] refusals of rate limits count, and errors that look alike do not", async () => {
+  using made = metrics();
+  const refused = (data: unknown): Outcome => {
+    const error = { kind: "user", message: "Too many", data: { code: "rate_limited", data } } as const;
+    return { ok: false, error, logLines: [] };
+  };
+  made.stats.runEnded("mutation", ended(refused({ name: "send", retryAfter: 5 }), 1));
+  made.stats.runEnded("mutation", ended(refused({ name: "send", retryAfter: 4 }), 1));
+  made.stats.runEnded("mutation", ended(refused(null), 1));
+  made.stats.runEnded("action", ended(refused({ name: "send", retryAfter: 5 }), 1));
+  for (let n = 0; n < statsLimits.refusedLimitsMax; n++) {
+    made.stats.runEnded("mutation", ended(refused({ name: `limit ${n}`, retryAfter: 5 }), 1));
+  }
+  const { refusedLimits } = made.stats.totals;
+  assert.equal(refusedLimits.limits[0]?.count, 2);
+  assert.equal(refusedLimits.limits.length, statsLimits.refusedLimitsMax);
+  const total = valueOf(await read(made), "syncline_rate_limit_refusals_total");
+  assert.equal(total, 2 + statsLimits.refusedLimitsMax);
+});
+
+Deno.test("[ME5] rooms and streams are read at the leader, and absent on its followers", async () => {
+  const names = ["rooms", "room_members", "streams", "stream_readers", "stream_memory_bytes"];
+  const valuesOf = async (made: Metrics) => {
+    const families = await read(made);
+    return names.map((name) => valueOf(families, `syncline_${name}`));
+  };
+  using made = metrics();
+  assert.deepEqual(await valuesOf(made), [2, 7, 3, 8, 4_096]);
+  using follower = metrics({ changes: { rooms: () => null, streams: () => null } });
+  assert.deepEqual(await valuesOf(follower), names.map(() => undefined));
+});
 
 Deno.test("[ME7] the set of series does not depend on requests", async () => {
   using made = metrics();

@@ -1,4 +1,4 @@
-/** Rooms of connected clients with their members, and streams of actions. */
+/** Rooms of connected clients with their members, streams of actions, and rate limits of mutations. */
 import { useState } from "react";
 import type { RoomSummary } from "../../../../mod/presence/room_hub.ts";
 import type { StreamSummary } from "../../../../mod/streams/streams.ts";
@@ -6,11 +6,13 @@ import { Badge } from "../../ui/controls.tsx";
 import { count, countOf, duration, size } from "../../ui/format.tsx";
 import { Card, Empty, Loading, Table, View } from "../../ui/view.tsx";
 import { useRequest } from "../../ui/use_request.tsx";
+import { RateLimits, type RateLimitState } from "./rate_limits.tsx";
 
 /** Answer of `GET /api/admin/live`. */
 interface LiveState {
   readonly rooms: RoomSummary;
   readonly streams: StreamSummary;
+  readonly rateLimits: RateLimitState;
 }
 
 const ASKED_EVERY_MS = 2_000;
@@ -18,11 +20,12 @@ const ASKED_EVERY_MS = 2_000;
 export function Live() {
   const { value, error } = useRequest<LiveState>("/api/admin/live", ASKED_EVERY_MS);
   return (
-    <View title="Live" text="Clients in rooms, and streams of actions.">
+    <View title="Live" text="Clients in rooms, streams of actions, and rate limits of mutations.">
       {error !== null && <p className="field-error" role="alert">{error}</p>}
       {value === undefined && error === null && <Loading />}
       {value !== undefined && <Rooms rooms={value.rooms} />}
       {value !== undefined && <Streams streams={value.streams} />}
+      {value !== undefined && <RateLimits limits={value.rateLimits} />}
     </View>
   );
 }

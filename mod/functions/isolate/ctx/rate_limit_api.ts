@@ -1,15 +1,17 @@
 /**
  * `ctx.rateLimit` of mutations: token buckets, stored as documents. A mutation takes a token in its own transaction, so a
  * call that fails or is refused takes none and writes nothing. Full buckets need no document; later calls remove them.
+ * Administrators see the limits in use.
  */
 import { z } from "zod";
 import type { Doc, ScanRow } from "../../../engine/mod.ts";
 import { UserError } from "../../../errors.ts";
 import { withHelp } from "../../../explained.ts";
 import type { RateLimit, RateLimitedData } from "../../api/rate_limit.ts";
-import { defineTable } from "../../api/schema.ts";
+import { createSystemFunctions, defineTable, type Schema } from "../../api/service.ts";
 import { appRateLimits } from "../../limits.ts";
 import type { SystemModule } from "../../system_module.ts";
+import { frozenNow } from "../process/determinism.ts";
 import type { Frame } from "../runs/call.ts";
 import { failedAt } from "../runs/unhandled_failures.ts";
 
@@ -17,24 +19,70 @@ const TABLE = "_rate_limits";
 
 const instant = z.number();
 
-/** The table of buckets. */
-export const rateLimitModule: SystemModule = {
-  path: "_ctx/rate_limits",
-  tables: {
-    [TABLE]: defineTable({
-      name: z.string(),
-      key: z.string(),
-      /** Tokens missing at the time `at`. */
-      missing: z.number(),
-      at: instant,
-      /** The time from which the document has no effect. */
-      fullAt: instant,
-    }).index("by_bucket", ["name", "key"]).index("by_full", ["fullAt"]),
-  },
-  functions: {},
+const tables = {
+  [TABLE]: defineTable({
+    name: z.string(),
+    key: z.string(),
+    /** Tokens missing at the time `at`. */
+    missing: z.number(),
+    at: instant,
+    /** The time from which the document has no effect. */
+    fullAt: instant,
+    /** Tokens of a full bucket at the last call. Absent in documents of earlier versions. */
+    burst: z.number().optional(),
+  }).index("by_bucket", ["name", "key"]).index("by_full", ["fullAt"]),
 };
 
-interface Bucket extends Doc {
+/** Buckets of one name. */
+export interface UsedRateLimit {
+  readonly name: string;
+  /** Stored buckets. */
+  readonly keys: number;
+  /** The emptiest bucket of those read; `null` if none of them has been used since an update from an earlier version. */
+  readonly emptiest: { readonly key: string; readonly left: number; readonly burst: number } | null;
+}
+
+const { systemQuery } = createSystemFunctions({ tables } satisfies Schema<typeof tables>);
+
+/** Returns the limits with stored buckets, by name. */
+const list = systemQuery({
+  args: {},
+  handler: async (ctx): Promise<UsedRateLimit[]> => {
+    const at = frozenNow();
+    const { shownLimitsMax, keysReadMax } = appRateLimits;
+    const limits: UsedRateLimit[] = [];
+    for (let last = ""; limits.length < shownLimitsMax;) {
+      const next = await ctx.db.query(TABLE).withIndex("by_bucket", (q) => q.gt("name", last)).first();
+      if (next === null) break;
+      const { name } = next;
+      const buckets = () => ctx.db.query(TABLE).withIndex("by_bucket", (q) => q.eq("name", name));
+      const read = (await buckets().take(keysReadMax)).flatMap(({ key, burst, ...bucket }) => {
+        if (burst === undefined) return [];
+        const refillMs = (bucket.fullAt - bucket.at) / bucket.missing;
+        return [{
+          key,
+          left: Math.floor(burst - missingNow(bucket, { at, refillMs, burst }) + TOLERANCE),
+          burst,
+        }];
+      });
+      const [emptiest = null] = read.toSorted((a, b) => a.left / a.burst - b.left / b.burst);
+      limits.push({ name, keys: await buckets().count(), emptiest });
+      last = name;
+    }
+    return limits;
+  },
+});
+
+/** Called by the server only, at `_system/rateLimits:<name>`. */
+export const rateLimitFunctions = { list };
+
+export const rateLimitModule: SystemModule = {
+  path: "_system/rateLimits",
+  tables,
+  functions: rateLimitFunctions,
+};
+
+interface Bucket {
   readonly missing: number;
   readonly at: number;
 }
@@ -63,12 +111,12 @@ export async function takeToken(frame: Frame, name: string, limit: RateLimit): P
     const { writes, call: { at } } = frame;
     const { key, refillMs, burst } = checkLimit(name, limit);
     const scan = writes.scan(TABLE, "by_bucket", { eq: [name, key] }, { order: "asc", expected: 1 });
-    const known = (firstDocuments(scan, 1) as Bucket[])[0];
+    const known = (firstDocuments(scan, 1) as (Bucket & Doc)[])[0];
     const missing = 1 + missingNow(known, { at, refillMs, burst });
     if (missing > burst + TOLERANCE) {
       throw rateLimited(name, Math.max(1, Math.ceil((missing - burst - TOLERANCE) * refillMs)));
     }
-    const bucket = { name, key, missing, at, fullAt: at + missing * refillMs };
+    const bucket = { name, key, missing, at, fullAt: at + missing * refillMs, burst };
     if (known === undefined) writes.insert(TABLE, bucket);
     else writes.replace(known._id, bucket);
     removeFull(frame);
