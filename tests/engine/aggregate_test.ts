@@ -3,6 +3,7 @@
  * all levels. Followers and restores have the same nodes, and checks find each kind of damage.
  */
 import assert from "node:assert/strict";
+import process from "node:process";
 import { DatabaseSync, type DatabaseSyncOptions } from "node:sqlite";
 import fc from "fast-check";
 import {
@@ -361,6 +362,60 @@ Deno.test("CN2: a read depends on its range only, and a write that changes no en
     "last",
     "beyond",
   ]);
+});
+
+Deno.test("CN6: a large group is deleted in mutations of bounded work, and leaves nothing behind", () => {
+  const [documents, count] = [40_000, 1_000];
+  const by_points = { name: "by_points", fields: ["group", "points"] };
+  const schema = schemaOf({ items: anyTable({ indexes: [by_points], aggregates: [by_group] }) });
+  using folder = new TemporaryDatabase();
+  {
+    using db = openWriterDatabase(folder.path);
+    db.applySchema(schema);
+    /** Runs a mutation. Returns its processor time, which other work of the machine does not change. */
+    const mutate = (run: (tx: WriteTransaction) => void): number => {
+      const before = process.cpuUsage();
+      db.openGroup();
+      run(db.beginMutation({ at: 1_000 }));
+      db.releaseMutation();
+      db.commitGroup("");
+      const { user, system } = process.cpuUsage(before);
+      return user + system;
+    };
+    const inGroup = { eq: ["a"] };
+    for (let from = 0; from < documents; from += count) {
+      mutate((tx) => {
+        for (let n = from; n < from + count; n++) {
+          tx.insert("items", { group: "a", points: n * 7_919 % documents });
+        }
+      });
+    }
+    mutate((tx) => tx.insert("items", { group: "b", points: 1 }));
+    const times: number[] = [];
+    for (let left = documents; left > 0; left -= count) {
+      times.push(mutate((tx) => {
+        const range = () => tx.aggregate("items", "by_group", inGroup);
+        assert.equal(range().totals().count, left);
+        // From the beginning, the end and the middle of the group.
+        const positions = [0, left - count, Math.floor((left - count) / 2)];
+        const value = range().at(positions[left / count % 3] ?? 0)?.["points"];
+        const lower = { value, inclusive: true };
+        const bounds = { ...inGroup, lower };
+        for (const { _id } of tx.take("items", "by_points", bounds, { order: "asc", count })) tx.delete(_id);
+      }));
+    }
+    mutate((tx) => {
+      assert.equal(tx.aggregate("items", "by_group", inGroup).totals().count, 0);
+      assert.equal(tx.aggregate("items", "by_group", { eq: [] }).totals().count, 1);
+    });
+    const sorted = times.toSorted((a, b) => a - b);
+    const [typical = 0, longest = 0] = [sorted[sorted.length >> 1], sorted.at(-1)];
+    assert.ok(longest < 10 * typical, `${longest} us, typically ${typical} us`);
+  }
+  checkDatabase(folder.path);
+  const [[entries, nodes]] = storedNodes(folder.path) as [[unknown[], unknown[]]];
+  assert.equal(entries.length, 1);
+  assert.ok(nodes.length <= 2 * LEVELS, `${nodes.length} nodes are left`);
 });
 
 Deno.test("CN5: damage of entries and nodes is found and named", () => {

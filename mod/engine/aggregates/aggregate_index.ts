@@ -8,7 +8,7 @@ import { type Path, pathOf, type StoredFields, valueAt } from "../documents/syst
 import { EngineError } from "../errors.ts";
 import { fieldKeys } from "../indexes/field_index.ts";
 import { engineLimits } from "../limits.ts";
-import type { AggregateDefinition, KeySpace } from "../types.ts";
+import { type AggregateDefinition, END_OF_KEYS, type KeySpace } from "../types.ts";
 
 export interface AggregateIndex {
   readonly name: string;
@@ -55,13 +55,11 @@ interface AggregateSql {
   readonly nodeAfter: string;
   readonly nodeUntil: string;
   readonly nodeBefore: string;
-  /** Both: the last node up to a key, and the first one after it. Parameters: level, key, level, key. */
-  readonly nodesAround: string;
   /** Totals stored in a node. */
   readonly node: string;
   /** Keys and counts of nodes. Parameters: level, from, to. */
   readonly nodes: string;
-  /** Compute a node from the level below. Parameters: from, to, level, key; `computeUpper` begins with the lower level. */
+  /** Compute the node that a key is in from the level below. Column: the key of the next node, or `END_OF_KEYS`. Parameters: level, key. */
   readonly computeLowest: string;
   readonly computeUpper: string;
 }
@@ -115,13 +113,19 @@ export function aggregateIndex(
   const [entries, nodes] = [`a${number}`, `b${number}`];
   const count = sum.length;
   const node = "WHERE level = ? AND key";
-  const entryTotals = `SELECT count(*)${columns(count, (at) => `sum(v${at}), min(v${at}), max(v${at})`)}
-    FROM ${entries} WHERE key >= ? AND key < ?`;
+  const entryColumns = `count(*)${columns(count, (at) => `sum(v${at}), min(v${at}), max(v${at})`)}`;
+  const entryTotals = `SELECT ${entryColumns} FROM ${entries} WHERE key >= ? AND key < ?`;
   // SQLite stores NaN as NULL, which `sum` leaves out: the sum of such a node must not seem to be in the range of numbers.
   const nodeSum = (at: number) => `sum(iif(s${at} IS NULL AND n${at} IS NOT NULL, 9e999, s${at}))`;
-  const nodeTotals = `SELECT sum(count)${columns(count, (at) => `${nodeSum(at)}, min(n${at}), max(x${at})`)}
-    FROM ${nodes} ${node} >= ? AND key < ?`;
+  const nodeColumns = `sum(count)${columns(count, (at) => `${nodeSum(at)}, min(n${at}), max(x${at})`)}`;
+  const nodeTotals = `SELECT ${nodeColumns} FROM ${nodes} ${node} >= ? AND key < ?`;
   const assigned = `(count${columns(count, (at) => `s${at}, n${at}, x${at}`)})`;
+  const end =
+    `ifnull((SELECT key FROM ${nodes} WHERE level = ?1 AND key > ?2 ORDER BY key LIMIT 1), '${END_OF_KEYS}')`;
+  const compute = (totals: string) =>
+    `UPDATE ${nodes} SET ${assigned} = (${totals} AND below.key >= ${nodes}.key AND below.key < ${end})
+      WHERE level = ?1 AND key = (SELECT key FROM ${nodes} WHERE level = ?1 AND key <= ?2 ORDER BY key DESC LIMIT 1)
+      RETURNING ${end}`;
   return {
     name,
     // Like search and vector indexes: key changes are reported only if the entry changed.
@@ -149,12 +153,10 @@ export function aggregateIndex(
       nodeAfter: `SELECT key FROM ${nodes} ${node} > ? ORDER BY key LIMIT 1`,
       nodeUntil: `SELECT key FROM ${nodes} ${node} <= ? ORDER BY key DESC LIMIT 1`,
       nodeBefore: `SELECT key FROM ${nodes} ${node} < ? ORDER BY key DESC LIMIT 1`,
-      nodesAround: `SELECT (SELECT key FROM ${nodes} ${node} <= ? ORDER BY key DESC LIMIT 1),
-        (SELECT key FROM ${nodes} ${node} > ? ORDER BY key LIMIT 1)`,
       node: `SELECT count${columns(count, (at) => `s${at}, n${at}, x${at}`)} FROM ${nodes} ${node} = ?`,
       nodes: `SELECT key, count FROM ${nodes} ${node} >= ? AND key < ? ORDER BY key`,
-      computeLowest: `UPDATE ${nodes} SET ${assigned} = (${entryTotals}) ${node} = ?`,
-      computeUpper: `UPDATE ${nodes} SET ${assigned} = (${nodeTotals}) ${node} = ?`,
+      computeLowest: compute(`SELECT ${entryColumns} FROM ${entries} AS below WHERE true`),
+      computeUpper: compute(`SELECT ${nodeColumns} FROM ${nodes} AS below WHERE level = ?1 - 1`),
     },
   };
 }

@@ -70,16 +70,9 @@ export class PendingNodes {
       if (levelOf(key) >= level) {
         // A new or removed node changes the one before it.
         const before = connection.statement(sql.nodeBefore).get(level, key)?.[0] as string;
-        computeNode(connection, index, {
-          level,
-          key: before,
-          end: endOf(connection, index, { level, key: before }),
-        });
+        computeNode(connection, index, { level, key: before });
       }
-      if (key < end) continue;
-      const [start, next] = connection.statement(sql.nodesAround).get(level, key, level, key) ?? [];
-      end = (next ?? END_OF_KEYS) as string;
-      computeNode(connection, index, { level, key: start as string, end });
+      if (key >= end) end = computeNode(connection, index, { level, key });
     }
   }
 
@@ -108,14 +101,10 @@ function endOf(connection: Connection, { sql }: AggregateIndex, { level, key }: 
   return (connection.statement(sql.nodeAfter).get(level, key)?.[0] ?? END_OF_KEYS) as string;
 }
 
-/** Computes a node from the level below, up to the next node. */
-function computeNode(
-  connection: Connection,
-  { sql }: AggregateIndex,
-  { level, key, end }: Node & { readonly end: string },
-): void {
-  if (level === 1) connection.statement(sql.computeLowest).run(key, end, level, key);
-  else connection.statement(sql.computeUpper).run(level - 1, key, end, level, key);
+/** Computes the node that a key is in from the level below. Returns the key of the next node. */
+function computeNode(connection: Connection, { sql }: AggregateIndex, { level, key }: Node): string {
+  return connection.statement(level === 1 ? sql.computeLowest : sql.computeUpper).get(level, key)
+    ?.[0] as string;
 }
 
 /** Adds an entry to a new aggregate. Call {@linkcode computeNodes} after the last one. */
@@ -132,9 +121,7 @@ export function addEntry(
 
 /** Computes all nodes of a new aggregate. */
 export function computeNodes(connection: Connection, index: AggregateIndex): void {
-  for (const node of allNodes(connection, index)) {
-    computeNode(connection, index, { ...node, end: endOf(connection, index, node) });
-  }
+  for (const node of allNodes(connection, index)) computeNode(connection, index, node);
 }
 
 /** Yields all nodes from the lowest level up. */
