@@ -7,6 +7,7 @@ import { browserApplyRows } from "./rows/browser_apply.ts";
 import { cheapGroups } from "./rows/cheap/mod.ts";
 import { clusterRows } from "./rows/cluster.ts";
 import { competitorRows } from "./rows/competitors/mod.ts";
+import { countingRows } from "./rows/counting.ts";
 import { dataRows } from "./rows/data.ts";
 import { fanOutRows } from "./rows/fan_out.ts";
 import { hostileRows } from "./rows/hostile.ts";
@@ -48,6 +49,7 @@ const rowsByName: Record<string, (context: BenchContext) => Promise<Row[]>> = {
   "browser-apply": browserApplyRows,
   hostile: hostileRows,
   storage: storageRows,
+  counting: countingRows,
   data: dataRows,
   observing: observingRows,
   restore: restoreRows,

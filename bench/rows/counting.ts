@@ -1,0 +1,172 @@
+/**
+ * Counts and declared aggregates: a count over many index entries, reads of an aggregate, and inserts into a table with an
+ * aggregate beside the same inserts without it.
+ */
+import assert from "node:assert/strict";
+import { DatabaseSync } from "node:sqlite";
+import { join } from "node:path";
+import {
+  createApi,
+  createFunctions,
+  type DataModelOf,
+  defineSchema,
+  defineTable,
+  type QueryCtx,
+} from "syncline/server";
+import { createTestServer, type TestServer } from "syncline/test";
+import { z } from "zod";
+import { type BenchContext, benchFunctions } from "../context.ts";
+import { WORKLOAD_SEED } from "../../tests/support/processes/random.ts";
+import { median } from "../support/statistics.ts";
+import type { Row } from "../table.ts";
+import { inRoundRobin, rowOf } from "./cheap/turns.ts";
+
+// Taken before functions run, because time is frozen inside them.
+const now = performance.now.bind(performance);
+
+const MILLION = 1_000_000;
+const FILL_COUNT = 10_000;
+const ROUNDS = 9;
+const READS = 100;
+/** Documents of each table before the inserts. */
+const STORED = 40_000;
+const GAMES = 100;
+
+const schema = defineSchema({
+  scores: defineTable({ game: z.string(), points: z.number() })
+    .index("by_game", ["game", "points"])
+    .aggregate("by_points", { by: ["game", "points"], sum: ["points"] }),
+});
+type Model = DataModelOf<typeof schema>;
+type Ctx = QueryCtx<Model>;
+const { query } = createFunctions(schema);
+
+/** The work of this round's query. */
+let work: (ctx: Ctx) => Promise<unknown> = () => Promise.resolve();
+
+const functions = {
+  // A new argument each time: results of rounds before do not answer it.
+  measure: query({
+    args: { round: z.number() },
+    handler: async (ctx) => {
+      const start = now();
+      await work(ctx);
+      return now() - start;
+    },
+  }),
+};
+const { api } = createApi<{ bench: typeof functions }>();
+
+export async function countingRows(context: BenchContext): Promise<Row[]> {
+  return [...await readRows(context), await insertRow(context)];
+}
+
+async function readRows(context: BenchContext): Promise<Row[]> {
+  const entries = context.full ? MILLION : MILLION / 10;
+  await using server = await createTestServer({ modules: { schema: { default: schema }, bench: functions } });
+  using bare = new DatabaseSync(join(context.folder(), "control.db"));
+  bare.exec("CREATE TABLE entries (key TEXT PRIMARY KEY, rid INTEGER NOT NULL) WITHOUT ROWID");
+  const insert = bare.prepare("INSERT INTO entries VALUES (?, ?)");
+  for (let from = 0; from < entries; from += FILL_COUNT) {
+    bare.exec("BEGIN");
+    await server.run(async ({ db }) => {
+      for (let n = from; n < from + FILL_COUNT; n++) {
+        const points = n * 7_919 % 1_000_003;
+        const id = await db.insert("scores", { game: "chess", points });
+        insert.run(`chess ${String(points).padStart(12, "0")} ${id}`, n);
+      }
+    });
+    bare.exec("COMMIT");
+  }
+  const count = bare.prepare("SELECT count(*) FROM entries WHERE key >= 'chess ' AND key < 'chesst'");
+  const chess = (ctx: Ctx) => ctx.db.aggregate("scores", "by_points", (q) => q.eq("game", "chess"));
+  const middle = (ctx: Ctx) =>
+    ctx.db.aggregate("scores", "by_points", (q) => q.eq("game", "chess").gte("points", 500_000));
+  const counted = await medians(server, {
+    times: 1,
+    ours: (ctx) => ctx.db.query("scores").withIndex("by_game", (q) => q.eq("game", "chess")).count(),
+    bare: () => count.get(),
+  });
+  const read = await medians(server, { times: READS, ours: (ctx) => middle(ctx).sum("points") });
+  const position = await medians(server, { times: READS, ours: (ctx) => chess(ctx).at(entries / 3) });
+  const perMillion = MILLION / entries;
+  const aggregateRow = (name: string, { ours }: { readonly ours: number }): Row => ({
+    name,
+    measured: `${(1_000 * ours).toFixed(0)} us`,
+    control: `${counted.ours.toFixed(1)} ms for a count()`,
+    ratio: ours,
+    target: { atMost: 0.2 },
+    details: { ms: ours },
+  });
+  return [
+    {
+      name: `count() of ${entries} index entries, ms for a million`,
+      measured: `${counted.ours.toFixed(1)} ms`,
+      control: `${counted.bare.toFixed(1)} ms bare node:sqlite`,
+      ratio: counted.ours * perMillion,
+      target: { atMost: 40 },
+      details: counted,
+    },
+    aggregateRow(`sum of half of an aggregate of ${entries} documents, ms`, read),
+    aggregateRow("document at a position of it, ms", position),
+  ];
+}
+
+/** Milliseconds of one operation, ours and the control's: medians of rounds that take turns. */
+async function medians(
+  server: TestServer<Model>,
+  { times, ours, bare = () => {} }: {
+    readonly times: number;
+    readonly ours: (ctx: Ctx) => Promise<unknown>;
+    readonly bare?: () => unknown;
+  },
+): Promise<{ readonly ours: number; readonly bare: number }> {
+  const took = { ours: [] as number[], bare: [] as number[] };
+  work = async (ctx) => {
+    for (let n = 0; n < times; n++) await ours(ctx);
+  };
+  // The first rounds warm up.
+  for (let round = -2; round < ROUNDS; round++) {
+    const oursMs = await server.query(api.bench.measure, { round: now() });
+    const start = now();
+    for (let n = 0; n < times; n++) bare();
+    const bareMs = now() - start;
+    if (round >= 0) took.ours.push(oursMs / times), took.bare.push(bareMs / times);
+  }
+  return { ours: median(took.ours), bare: median(took.bare) };
+}
+
+async function insertRow(context: BenchContext): Promise<Row> {
+  const server = await context.server(benchFunctions);
+  const load = context.load();
+  const count = 1_000;
+  for (let start = 0; start < STORED; start += count) {
+    await server.call("mutation", "scores:fill", { start, count, games: GAMES });
+  }
+  const durationMs = context.full ? 3_000 : 1_500;
+  const keys = Array.from({ length: GAMES }, (_, n) => `game ${n}`);
+  const side = (udfPath: string) => ({
+    pid: server.pid,
+    work: async () => {
+      const body = `{"path":"${udfPath}","args":{"game":"{key}","points":{n}}}`;
+      const result = await load.run("httpLoop", {
+        ...{ port: server.port, clients: 64, inFlight: 1, durationMs },
+        workload: { accounts: 1, alpha: 0, seed: WORKLOAD_SEED },
+        calls: { method: "POST", path: "/api/mutation", body, keys, expected: '"status":"success"' },
+      });
+      assert.equal(result.failed, 0, result.failure ?? "");
+      return result;
+    },
+  });
+  const turns = await inRoundRobin(context, {
+    ours: side("scores:add"),
+    control: side("scores:addPlain"),
+    count: ({ answered }) => answered,
+  });
+  return rowOf("inserts with an aggregate, HTTP, 64 x 1, beside those without", turns, {
+    value: ({ perSecond }) => perSecond,
+    unit: "/s",
+    digits: 0,
+    target: { atLeast: 0.85 },
+  });
+}
