@@ -14,12 +14,13 @@ import {
 import type { OptionValues } from "../config/options.ts";
 import { StartError } from "../config/start_error.ts";
 import { helpFields } from "../explained.ts";
-import { type Log, stderrLog } from "../kit/log.ts";
+import type { Log } from "../kit/log.ts";
 import { DataLock, DataLockedError } from "../server/data/data_lock.ts";
 import { checkNoStagedRestore } from "../server/data/data_restore.ts";
 import { startOfflineHost } from "../server/offline_host.ts";
 import { Hub, noAccounts } from "../sync/mod.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
+import { commandLog } from "../kit/command_log.ts";
 
 /** Disposing it ends the isolates. */
 export interface OfflineAccounts extends AsyncDisposable {
@@ -122,7 +123,7 @@ async function withPassword(
 
 /** Runs a command and prints its result. `generated` is the password to print after it was set. */
 async function run({ data }: OptionValues, command: AdminCommand, generated: string | null): Promise<number> {
-  const log = stderrLog({ debug: false });
+  const log = commandLog();
   try {
     const answer = await answerTo(command, { dataDir: data, log });
     const { text, ok } = describe(answer, { command, generated });

@@ -2,10 +2,10 @@
 import { helpFields } from "../explained.ts";
 import { EngineError } from "../engine/mod.ts";
 import { statIfThere } from "../kit/durable_files.ts";
-import { stderrLog } from "../kit/log.ts";
 import { ArchiveError, type ArchiveManifest } from "../ops/backups/archive/mod.ts";
 import { BackupError, type BackupSummary, createBackup } from "../ops/backups/mod.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
+import { commandLog } from "../kit/command_log.ts";
 import { ConsoleProgress } from "./console_progress.ts";
 import { DataLock } from "../server/data/data_lock.ts";
 import type { OptionValues } from "../config/options.ts";
@@ -22,7 +22,7 @@ type BackupCommandOptions = Pick<OptionValues, "data" | "out" | "withAux" | "wit
 
 async function run(options: BackupCommandOptions): Promise<number> {
   const { data: dataDir, withAux, withFiles, includeSecret } = options;
-  const log = stderrLog({ debug: false });
+  const log = commandLog();
   const out = options.out ?? `./backup-${new Date().toISOString().replaceAll(/[-:]|\.\d+/g, "")}.tar.zst`;
   const stopping = new AbortController();
   using signals = new StopSignals();

@@ -1,12 +1,12 @@
 /** The command `doctor`: checks the integrity of a data folder, whether or not a server runs. It writes nothing to it. */
 import type { OptionValues } from "../config/options.ts";
 import { statIfThere, writeAll } from "../kit/durable_files.ts";
-import { stderrLog } from "../kit/log.ts";
 import { diagnose, type Finding, overall } from "../ops/doctor/mod.ts";
 import { newestReplacedDatabase } from "../server/data/data_restore.ts";
 import { storageLimits } from "../storage/limits.ts";
 import { ConsoleProgress, type ConsoleProgressOptions } from "./console_progress.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
+import { commandLog } from "../kit/command_log.ts";
 
 export const doctorCommand: CommandSpec = {
   name: "doctor",
@@ -24,7 +24,7 @@ export async function runDoctor(
   terminal: ConsoleProgressOptions = {},
 ): Promise<number> {
   if ((await statIfThere(data))?.isDirectory !== true) {
-    stderrLog({ debug: false })(
+    commandLog()(
       "error",
       `Data folder "${data}" does not exist: pass the server's data folder with --data`,
     );

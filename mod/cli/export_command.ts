@@ -3,7 +3,7 @@ import { helpFields } from "../explained.ts";
 import { join, resolve } from "node:path";
 import { EngineError, type ExportSnapshot, openExport } from "../engine/mod.ts";
 import { statIfThere } from "../kit/durable_files.ts";
-import { type Log, stderrLog } from "../kit/log.ts";
+import type { Log } from "../kit/log.ts";
 import { archiveNames } from "../ops/backups/archive/entry_names.ts";
 import {
   ExportError,
@@ -14,6 +14,7 @@ import {
 } from "../ops/tables/export/mod.ts";
 import { openBlobs } from "../storage/mod.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
+import { commandLog } from "../kit/command_log.ts";
 import { ConsoleProgress } from "./console_progress.ts";
 import { DataLock } from "../server/data/data_lock.ts";
 import type { OptionValues } from "../config/options.ts";
@@ -29,7 +30,7 @@ export const exportCommand: CommandSpec = {
 type ExportCommandOptions = Pick<OptionValues, "data" | "tables" | "format" | "out" | "withFiles">;
 
 async function run({ data, tables, format, out, withFiles }: ExportCommandOptions): Promise<number> {
-  const log = stderrLog({ debug: false });
+  const log = commandLog();
   const folder = out ?? `./export-${new Date().toISOString().replaceAll(":", "-").replace(/\..*/, "Z")}`;
   const stopping = new AbortController();
   using signals = new StopSignals();

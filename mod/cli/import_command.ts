@@ -6,7 +6,7 @@ import { fileErrorReason, StartError } from "../config/start_error.ts";
 import { helpFields } from "../explained.ts";
 import type { IsolateHost } from "../functions/host/mod.ts";
 import { statIfThere } from "../kit/durable_files.ts";
-import { type Log, stderrLog } from "../kit/log.ts";
+import type { Log } from "../kit/log.ts";
 import { archiveNames } from "../ops/backups/archive/entry_names.ts";
 import { ConvexSnapshot } from "../ops/tables/convex/mod.ts";
 import {
@@ -32,6 +32,7 @@ import { startOfflineHost } from "../server/offline_host.ts";
 import { type StopSignal, StopSignals } from "../server/signals.ts";
 import { ImportedFileStore, openBlobs } from "../storage/mod.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
+import { commandLog } from "../kit/command_log.ts";
 import { ConsoleProgress } from "./console_progress.ts";
 
 /** Stores all files and returns a summary line. Throws an `ImportError` for damaged contents. */
@@ -172,7 +173,7 @@ class UnclearFilesError extends Error {}
 type ImportOptions = Pick<OptionValues, "data" | "functions" | "format" | "mode">;
 
 async function run(options: ImportOptions, path: string): Promise<number> {
-  const log = stderrLog({ debug: false });
+  const log = commandLog();
   using signals = new StopSignals();
   try {
     if (extname(path).toLowerCase() === ".zip") {

@@ -5,12 +5,12 @@ import type { OptionValues } from "../config/options.ts";
 import { ServiceError } from "../errors.ts";
 import { helpFields } from "../explained.ts";
 import { statIfThere } from "../kit/durable_files.ts";
-import { stderrLog } from "../kit/log.ts";
 import { archiveNames } from "../ops/backups/archive/entry_names.ts";
 import { LogFile, UnusableLogError } from "../ops/log/log_file.ts";
 import type { LoggedRun } from "../ops/log/mod.ts";
 import { StopSignals } from "../server/signals.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
+import { commandLog } from "../kit/command_log.ts";
 
 /** Returns one line for the run, followed by its error and log lines, indented. `colors`: failed runs are red. */
 export function runText(run: LoggedRun, { colors = false } = {}): string {
@@ -45,7 +45,7 @@ type LogsCommandOptions = Pick<
 const POLL_MS = 500;
 
 async function run(options: LogsCommandOptions): Promise<number> {
-  const log = stderrLog({ debug: false });
+  const log = commandLog();
   const path = join(options.data, archiveNames.log);
   if (await statIfThere(path) === null) {
     log(

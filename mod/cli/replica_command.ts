@@ -1,10 +1,10 @@
 /** The command `replica verify`: reads and checks a whole replica and rebuilds its newest state. */
 import { helpFields } from "../explained.ts";
-import { stderrLog } from "../kit/log.ts";
 import { OptionValueError } from "../config/option_types.ts";
 import { parseBackupTarget } from "../config/options.ts";
 import { StartError } from "../config/start_error.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
+import { commandLog } from "../kit/command_log.ts";
 import { ConsoleProgress, showPoint } from "./console_progress.ts";
 
 export const replicaVerifyCommand: CommandSpec = {
@@ -12,7 +12,7 @@ export const replicaVerifyCommand: CommandSpec = {
   description: "Check all files of a replica and rebuild its newest state in a temporary folder",
   argument: { name: "replica", description: "A folder, or s3://bucket/prefix" },
   async run(options, argument) {
-    const log = stderrLog({ debug: false });
+    const log = commandLog();
     const { withReplica } = await import("./replica_restore.ts");
     const { verifyReplica } = await import("../ops/replication/mod.ts");
     const folder = await Deno.makeTempDir({ prefix: "syncline-verify-" });

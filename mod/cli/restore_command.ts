@@ -2,7 +2,6 @@
 import { helpFields } from "../explained.ts";
 import { basename, join, resolve } from "node:path";
 import { removeIfThere, statIfThere } from "../kit/durable_files.ts";
-import { stderrLog } from "../kit/log.ts";
 import { archiveNames } from "../ops/backups/archive/mod.ts";
 import {
   type AppliedRestore,
@@ -14,6 +13,7 @@ import {
 } from "../ops/backups/restore/mod.ts";
 import { emptyFolder } from "../ops/spooled_body.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
+import { commandLog } from "../kit/command_log.ts";
 import { ConsoleProgress } from "./console_progress.ts";
 import { INCOMING_DIR } from "../config/config.ts";
 import { bucketLocation } from "../config/locations.ts";
@@ -37,7 +37,7 @@ export const restoreCommand: CommandSpec = {
 
 async function run(options: OptionValues, archive: string): Promise<number> {
   const { data, cancel } = options;
-  const log = stderrLog({ debug: false });
+  const log = commandLog();
   const fault = faultOf(options, archive);
   if (fault !== null) {
     log("error", fault);

@@ -3,8 +3,8 @@ import { helpFields } from "../explained.ts";
 import { resolve } from "node:path";
 import { adminSocketFile, sendAdminCommand } from "../auth/mod.ts";
 import { StartError } from "../config/start_error.ts";
-import { stderrLog } from "../kit/log.ts";
 import { exitCodes } from "./command_line.ts";
+import { commandLog } from "../kit/command_log.ts";
 
 export type CallServer = (path: string, args: Record<string, unknown>) => Promise<unknown>;
 
@@ -13,7 +13,7 @@ export async function withRunningServer(
   dataDir: string,
   command: (call: CallServer) => Promise<string>,
 ): Promise<number> {
-  const log = stderrLog({ debug: false });
+  const log = commandLog();
   try {
     const text = await command((path, args) => callRunningServer(dataDir, path, args));
     await Deno.stdout.write(new TextEncoder().encode(`${text}\n`));

@@ -20,6 +20,7 @@ import { narrowPermissions, networkInterfaces } from "../server/permissions/narr
 import { Server } from "../server/server.ts";
 import { StopSignals } from "../server/signals.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
+import { installedPage } from "../kit/command_log.ts";
 
 /** Variables that are not options: set by the tasks of this repository and by the npm package. */
 const FURTHER = ["SYNCLINE_PROGRAM"];
@@ -119,16 +120,24 @@ export const serveCommand: CommandSpec = {
 
 async function serve(options: ServeOptions, given: ExplicitValues): Promise<number> {
   using signals = new StopSignals();
+  // Cannot be read once the permissions are narrowed.
+  const cwd = Deno.cwd();
   let ownUrl: string | undefined;
-  // Terminals make URLs clickable. Logs of a service are read on other machines.
-  const log = stderrLog({ debug: options.dev, docsOrigin: () => options.dev ? ownUrl : undefined });
+  const log = stderrLog({
+    debug: options.dev,
+    docsLink(path) {
+      // No server answers at the path yet.
+      if (ownUrl === undefined) return installedPage(path, cwd);
+      // Terminals make URLs clickable. Logs of a service are read on other machines.
+      return options.dev ? ownUrl + path : path;
+    },
+  });
   const restart = Promise.withResolvers<"restart">();
   const onRestart = () => restart.resolve("restart");
   try {
     const config = await resolveConfig(options, given);
     const hints = environmentHints();
     const native = await openNativeSockets();
-    const cwd = Deno.cwd();
     for (const hint of [...config.warnings ?? [], ...await hints]) log("warn", hint);
     await narrowPermissions(config, log);
     const started = await Promise.race([startServer(config, { log, onRestart, native }), signals.first]);

@@ -6,9 +6,9 @@ import { fileErrorReason, StartError } from "../config/start_error.ts";
 import { VERSION } from "../config/version.ts";
 import { helpFields } from "../explained.ts";
 import { statIfThere } from "../kit/durable_files.ts";
-import { stderrLog } from "../kit/log.ts";
 import { programConfig } from "../kit/processes/program.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
+import { commandLog } from "../kit/command_log.ts";
 
 /** `npm`: the npm package; `file`: the single-file server; `clone`: the sources. */
 type Installed =
@@ -180,7 +180,7 @@ export const serviceCommand: CommandSpec = {
     "Write the files to run Syncline as a service: a hardened systemd unit, or a Dockerfile and a compose file",
   argument: { name: "kind", description: kinds.join(" or ") },
   run: async ({ publicUrl }, kind) => {
-    const log = stderrLog({ debug: false });
+    const log = commandLog();
     const known = kinds.find((name) => name === kind);
     if (known === undefined) {
       log("error", `Unknown service kind "${kind}": expected ${kinds.join(" or ")}`);

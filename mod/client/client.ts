@@ -1,6 +1,12 @@
 /** The client an app holds: subscriptions, calls, sign-in and the state of the connection, over one WebSocket. */
 import { functionPath } from "../protocol/function_reference.ts";
-import type { ArgsOf, CallArgs, FunctionName, ResultOf } from "../protocol/client_function_names.ts";
+import type {
+  ArgsOf,
+  CallArgs,
+  FunctionName,
+  PassedArgs,
+  ResultOf,
+} from "../protocol/client_function_names.ts";
 import { type AccountOptions, Accounts, type TokenHolder, type TokenPlace } from "./accounts/accounts.ts";
 import { httpAddress, syncAddress } from "./connection/addresses.ts";
 import type { AuthState, FetchToken, OnAuthChange } from "./accounts/auth.ts";
@@ -185,7 +191,7 @@ export class SynclineClient {
    */
   subscribe<Name extends FunctionName<"query">>(
     query: Name,
-    args: ArgsOf<Name>,
+    args: PassedArgs<Name>,
     onResult: (value: ResultOf<Name>) => void,
     onError?: (error: FunctionError) => void,
   ): () => void {
@@ -204,7 +210,7 @@ export class SynclineClient {
   ): QueryWatch<ResultOf<Name>> {
     const key = queryKey(functionPath(query), jsonArgs(args));
     return {
-      onUpdate: (listener) => this.subscribe(query, args as ArgsOf<Name>, listener, listener),
+      onUpdate: (listener) => this.subscribe(query, args as PassedArgs<Name>, listener, listener),
       localResult: () => valueOf(this.#core.results.result(key)) as ResultOf<Name> | undefined,
     };
   }

@@ -48,6 +48,7 @@ export type {
   ArgsOf,
   CallArgs,
   FunctionName,
+  PassedArgs,
   Register,
   ResultOf,
 } from "../protocol/client_function_names.ts";

@@ -564,8 +564,8 @@ export const options = {
     parse: parseSwitch,
     default: false,
     defaultText: "off",
-    description: "With --dev: do not type-check the functions",
-    commands: ["serve"],
+    description: "Do not type-check the functions (serve: with --dev)",
+    commands: ["serve", "deploy"],
   }),
   queryTimeout: option({
     flag: "--query-timeout",

@@ -46,29 +46,29 @@ function fieldText(value: unknown): string {
 export function withDocsLink(
   level: LogLevel,
   fields: Record<string, unknown>,
-  origin = "",
+  link = (path: string): string => path,
 ): Record<string, unknown> {
   if ("docs" in fields || (level !== "error" && level !== "warn")) return fields;
   const { code, ...others } = fields;
   const docs = docsPath(code);
-  if (docs !== null) return { ...others, docs: origin + docs };
+  if (docs !== null) return { ...others, docs: link(docs) };
   const ofError = docsPath(helpFields(fields["error"]).code);
-  return ofError === null ? fields : { ...fields, docs: origin + ofError };
+  return ofError === null ? fields : { ...fields, docs: link(ofError) };
 }
 
 export interface StderrLogOptions {
   /** Whether debug messages are written. */
   readonly debug: boolean;
-  /** Returns the server's URL, which turns paths of pages into links. */
-  readonly docsOrigin?: () => string | undefined;
+  /** Turns the path of a page, such as `/_/docs/limits`, into a link. Default: the path. */
+  readonly docsLink?: (path: string) => string;
 }
 
 /** Returns a log that writes to standard error. */
-export function stderrLog({ debug, docsOrigin }: StderrLogOptions): Log {
+export function stderrLog({ debug, docsLink }: StderrLogOptions): Log {
   const encoder = new TextEncoder();
   return (level, message, fields = {}) => {
     if (level === "debug" && !debug) return;
-    const linked = withDocsLink(level, fields, docsOrigin?.());
+    const linked = withDocsLink(level, fields, docsLink);
     const bytes = encoder.encode(logLine({ at: new Date(), level, message, fields: linked }));
     try {
       for (let sent = 0; sent < bytes.length;) sent += Deno.stderr.writeSync(bytes.subarray(sent));

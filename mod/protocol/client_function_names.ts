@@ -63,6 +63,9 @@ export type FunctionName<Kind extends FunctionKind = FunctionKind> =
 /** Arguments of a function; any object if it is named by a string and nothing is registered. */
 export type ArgsOf<Name> = plain.ArgsOf<Named<Name>>;
 
+/** {@linkcode ArgsOf} as callers pass them: arrays may be read-only. */
+export type PassedArgs<Name> = plain.PassedArgs<Named<Name>>;
+
 /** Arguments of a call after the function; optional if no argument is required. Then come `More`. */
 export type CallArgs<Name, More extends readonly unknown[] = []> = plain.CallArgs<Named<Name>, More>;
 

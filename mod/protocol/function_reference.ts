@@ -25,10 +25,19 @@ export type FunctionName<Kind extends FunctionKind = FunctionKind> = string | Fu
 export type ArgsOf<Name> = Name extends FunctionReference<FunctionKind, infer Args, unknown> ? Args
   : Record<string, unknown>;
 
+/** A value as callers may pass it: its arrays may be read-only. */
+export type Passed<Value> = unknown extends Value ? Value
+  : Value extends string | number | boolean | bigint | null | undefined ? Value
+  : Value extends readonly unknown[] ? { readonly [Key in keyof Value]: Passed<Value[Key]> }
+  : { [Key in keyof Value]: Passed<Value[Key]> };
+
+/** {@linkcode ArgsOf} as callers pass them. */
+export type PassedArgs<Name> = Passed<ArgsOf<Name>>;
+
 /** Arguments of a call after the function; optional if no argument is required. Then come `More`. */
 export type CallArgs<Name, More extends readonly unknown[] = []> = Record<never, never> extends ArgsOf<Name>
-  ? [args?: ArgsOf<Name>, ...more: Partial<More>]
-  : [args: ArgsOf<Name>, ...more: More];
+  ? [args?: PassedArgs<Name>, ...more: Partial<More>]
+  : [args: PassedArgs<Name>, ...more: More];
 
 /** Result of a function; `unknown` if it is named by a string. */
 export type ResultOf<Name> = Name extends FunctionReference<FunctionKind, never, infer Result> ? Result

@@ -37,7 +37,7 @@ Deno.test("a mutation whose ts is already visible resolves with its response", a
   assert.equal(await stateOf(done), "resolved");
 });
 
-Deno.test("omitted arguments are an empty object; a function with required arguments must get them", async () => {
+Deno.test("omitted arguments are an empty object, required ones must be passed, and arrays may be read-only", async () => {
   using test = makeTestClient();
   const { client } = test;
   const socket = await test.open();
@@ -50,6 +50,15 @@ Deno.test("omitted arguments are an empty object; a function with required argum
   const calls = socket.sent.filter(({ type }) => type === "Mutation" || type === "Action");
   assert.deepEqual(calls.map((call) => "args" in call && call.args), [{}, {}, {}]);
   await assert.rejects(client.mutation("m", null as never), /expected an object/);
+  const tags = ["red", "green"] as const;
+  const tagged = functionReference<"mutation", { tags: string[]; sizes: [number, number][] }, null>(
+    "m:tagged",
+  );
+  void client.mutation(tagged, { tags, sizes: [[1, 2]] as const }, {
+    optimisticUpdate: (_store, args) => void args.tags.push("blue"),
+  }).catch(() => {});
+  // @ts-expect-error The argument `tags` has strings.
+  void client.mutation(tagged, { tags: [1] as const, sizes: [] }).catch(() => {});
   const needing = functionReference<"mutation", { n: number }, null>("m:needing");
   // @ts-expect-error The argument `n` is missing.
   void client.mutation(needing).catch(() => {});

@@ -50,7 +50,10 @@ Deno.test("DO3 warnings and errors with a code link to the page that explains it
   const { code: _, ...others } = fields;
   assert.deepEqual(withDocsLink("error", fields), { ...others, docs: "/_/docs/functions" });
   const link = "http://127.0.0.1:3210/_/docs/functions";
-  assert.deepEqual(withDocsLink("error", fields, "http://127.0.0.1:3210"), { ...others, docs: link });
+  assert.deepEqual(withDocsLink("error", fields, (path) => `http://127.0.0.1:3210${path}`), {
+    ...others,
+    docs: link,
+  });
   assert.deepEqual(withDocsLink("info", fields), fields);
   const error = new StartError("--metrics-token needs --metrics", { code: "metrics" });
   assert.deepEqual(withDocsLink("warn", { error }), { error, docs: "/_/docs/metrics" });

@@ -8,7 +8,6 @@ import { helpFields } from "../../explained.ts";
 import { updateGeneratedModule } from "../../functions/generated_module.ts";
 import { VersionError } from "../../functions/versions/mod.ts";
 import { statIfThere } from "../../kit/durable_files.ts";
-import { stderrLog } from "../../kit/log.ts";
 import {
   type Bundle,
   BundleError,
@@ -18,6 +17,8 @@ import {
   readBundle,
 } from "../../ops/deploy/mod.ts";
 import { type CommandSpec, exitCodes } from "../command_line.ts";
+import { commandLog } from "../../kit/command_log.ts";
+import { checkAppTypes } from "./app_types.ts";
 import { changesText, versionsText } from "./deploy_text.ts";
 
 /** Documents do not match the schema of the version to serve. */
@@ -171,14 +172,15 @@ export const deployCommands: readonly CommandSpec[] = [
 
 type DeployOptions = Pick<
   OptionValues,
-  "url" | "deployKey" | "functions" | "static" | "noStatic" | "dryRun" | "env" | "envFile"
+  "url" | "deployKey" | "functions" | "static" | "noStatic" | "dryRun" | "env" | "envFile" | "skipTypeCheck"
 >;
 
 async function deploy(options: DeployOptions): Promise<string> {
   const { dryRun, env, envFile } = options;
   const target = new DeployTarget(options);
+  const functionsDir = await functionsOf(options);
   const [bundle, { pinned, versions, hasFrontend }] = await Promise.all([
-    bundleOf(options),
+    bundleOf(functionsDir, options),
     target.versions(),
   ]);
   if (pinned) {
@@ -188,13 +190,14 @@ async function deploy(options: DeployOptions): Promise<string> {
     );
   }
   const file = envFile === null ? null : await readEnvFile(envFile);
-  for (const hint of file?.warnings ?? []) stderrLog({ debug: false })("warn", hint);
+  for (const hint of file?.warnings ?? []) commandLog()("warn", hint);
   const variables = { ...file?.values, ...env };
   const { hash } = bundle.manifest;
   const keepFrontend = hasFrontend && options.static === null && !options.noStatic;
   if (versions.some((version) => version.hash === hash && version.current)) {
     return `${await setVariables(target, { variables, dryRun })}Nothing has changed: ${hash} is served.`;
   }
+  if (!options.skipTypeCheck) await checkAppTypes(functionsDir);
   // A version that the server has is not sent again. With the served frontend, it is another version.
   const kept = !keepFrontend && versions.some((version) => version.hash === hash);
   const serve = (dryRun: boolean) =>
@@ -233,13 +236,18 @@ function servedText({ hash, previous, swapped }: DeployResult): string {
   return `Serving ${hash}${previous === null ? "" : ` in place of ${previous}`}.`;
 }
 
-async function bundleOf(options: DeployOptions): Promise<Bundle> {
+async function functionsOf(options: Pick<DeployOptions, "functions">): Promise<string> {
   const { functionsDir, empty } = await resolveFunctions(options.functions, { demo: false });
   if (empty) {
     throw new StartError('There is no folder "functions" here: name it with --functions', {
       code: "app_not_loaded",
     });
   }
+  await updateGeneratedModule(functionsDir, commandLog());
+  return functionsDir;
+}
+
+async function bundleOf(functionsDir: string, options: Pick<DeployOptions, "static">): Promise<Bundle> {
   const staticDir = options.static === null ? null : resolve(options.static);
   if (staticDir !== null && await statIfThere(staticDir) === null) {
     throw new StartError(
@@ -247,7 +255,6 @@ async function bundleOf(options: DeployOptions): Promise<Bundle> {
       { code: "deploy" },
     );
   }
-  await updateGeneratedModule(functionsDir, stderrLog({ debug: false }));
   try {
     return await readBundle({ functionsDir, staticDir, dataDir: resolve("data") });
   } catch (error) {
@@ -274,7 +281,7 @@ async function setVariables(
 
 /** Prints the output of a command, and turns expected errors into exit codes. */
 async function reported(command: () => Promise<string>): Promise<number> {
-  const log = stderrLog({ debug: false });
+  const log = commandLog();
   const print = async (text: string) => {
     const bytes = new TextEncoder().encode(`${text}\n`);
     for (let sent = 0; sent < bytes.length;) sent += await Deno.stdout.write(bytes.subarray(sent));

@@ -4,10 +4,13 @@ import type { DeployChanges, DeployedVersions } from "../../ops/deploy/mod.ts";
 /** Names listed of each kind; further ones are counted. */
 const NAMES_SHOWN = 30;
 
-/** `crons` and `jobs` are missing in the answer of an older server. */
-type Changes = Omit<DeployChanges, "crons" | "jobs"> & Partial<Pick<DeployChanges, "crons" | "jobs">>;
+/** Missing in the answer of an older server, which counts the bundle of functions among the files. */
+type Newer = "crons" | "jobs" | "codeChanged";
+type Changes = Omit<DeployChanges, Newer> & Partial<Pick<DeployChanges, Newer>>;
 
-export function changesText({ functions, crons, jobs, files, frontendGoes, schema }: Changes): string {
+export function changesText(
+  { functions, crons, jobs, codeChanged, files, frontendGoes, schema }: Changes,
+): string {
   const lines = [
     ...listed("+ function", functions.added),
     ...listed("- function", functions.removed),
@@ -41,8 +44,15 @@ export function changesText({ functions, crons, jobs, files, frontendGoes, schem
     ]),
   ];
   const { added, removed, changed } = files;
-  const inAll = `${counted(added, "file")} added, ${removed} removed, ${changed} changed`;
-  return [...lines, added + removed + changed === 0 ? "No file has changed." : inAll].join("\n");
+  if (added + removed + changed > 0) {
+    lines.push(
+      `${codeChanged === undefined ? "" : "frontend: "}${
+        counted(added, "file")
+      } added, ${removed} removed, ${changed} changed`,
+    );
+  }
+  if (lines.length > 0) return lines.join("\n");
+  return codeChanged ? "Only code that the functions import has changed." : "No file has changed.";
 }
 
 /** The versions of a server, with the one that is served and the next one of a rollback without a hash. */

@@ -2,9 +2,9 @@
 import type { OptionValues } from "../../config/options.ts";
 import { StartError } from "../../config/start_error.ts";
 import { helpFields } from "../../explained.ts";
-import { stderrLog } from "../../kit/log.ts";
 import { mcpLimits } from "../../mcp/limits.ts";
 import { type CommandSpec, exitCodes } from "../command_line.ts";
+import { commandLog } from "../../kit/command_log.ts";
 import { callRunningServer } from "../running_server.ts";
 
 export const mcpCommand: CommandSpec = {
@@ -24,7 +24,7 @@ async function run(options: McpOptions): Promise<number> {
     send = senderOf(options);
   } catch (error) {
     if (!(error instanceof StartError)) throw error;
-    stderrLog({ debug: false })("error", error.message, helpFields(error));
+    commandLog()("error", error.message, helpFields(error));
     return exitCodes.failed;
   }
   await relay(Deno.stdin.readable, send, async (line) => {

@@ -3,7 +3,7 @@
  * results or layers change. A layer is removed when its mutation is visible or has failed.
  */
 import { functionPath } from "../../protocol/function_reference.ts";
-import type { ArgsOf, FunctionName, ResultOf } from "../../protocol/client_function_names.ts";
+import type { ArgsOf, FunctionName, PassedArgs, ResultOf } from "../../protocol/client_function_names.ts";
 import { reportUnhandled } from "../errors.ts";
 import { freezeDeep } from "./freeze_deep.ts";
 import { jsonArgs, type JsonObject } from "../json_args.ts";
@@ -13,9 +13,16 @@ import { shareStructure } from "./share_structure.ts";
 /** Access of an optimistic update to the results of live queries. Values read from it are read-only. */
 export interface OptimisticStore {
   /** Returns the result of a query; `undefined` while it loads. */
-  getQuery<Name extends FunctionName<"query">>(name: Name, args: ArgsOf<Name>): ResultOf<Name> | undefined;
+  getQuery<Name extends FunctionName<"query">>(
+    name: Name,
+    args: PassedArgs<Name>,
+  ): ResultOf<Name> | undefined;
   /** Replaces the shown result of a query. Has no effect until the query has a result. */
-  setQuery<Name extends FunctionName<"query">>(name: Name, args: ArgsOf<Name>, value: ResultOf<Name>): void;
+  setQuery<Name extends FunctionName<"query">>(
+    name: Name,
+    args: PassedArgs<Name>,
+    value: ResultOf<Name>,
+  ): void;
   /** Returns all live queries of a function that have a result. */
   getAllQueries<Name extends FunctionName<"query">>(
     name: Name,
@@ -105,7 +112,7 @@ export class OptimisticResults {
     const find = (name: FunctionName, args: unknown) =>
       base.find(queryKey(functionPath(name), jsonArgs(args)));
     return {
-      getQuery: <Name extends FunctionName>(name: Name, args: ArgsOf<Name>) =>
+      getQuery: <Name extends FunctionName>(name: Name, args: PassedArgs<Name>) =>
         value(find(name, args)) as ResultOf<Name> | undefined,
       setQuery: (name, args, next) => {
         const query = find(name, args);

@@ -1,7 +1,7 @@
 /** A live list loaded page by page. */
 import { useMemo, useSyncExternalStore } from "react";
 import type { FunctionReference } from "../../protocol/function_reference.ts";
-import type { ArgsOf, FunctionName, ResultOf } from "../../protocol/client_function_names.ts";
+import type { FunctionName, PassedArgs, ResultOf } from "../../protocol/client_function_names.ts";
 import { type ListView, loadingList, PageList, type PageStatus } from "./page_list.ts";
 import type { PageResult } from "./page_ranges.ts";
 import { useClient } from "./provider.ts";
@@ -13,7 +13,7 @@ export type PaginatedName =
   | FunctionReference<"query", never, PageResult>;
 
 /** Arguments of a paginated query without `paginationOpts`, which the hook provides. */
-export type ListArgs<Name> = Omit<ArgsOf<Name>, "paginationOpts">;
+export type ListArgs<Name> = Omit<PassedArgs<Name>, "paginationOpts">;
 
 /** Row type of a paginated query. */
 export type RowOf<Name> = ResultOf<Name> extends { readonly page: readonly (infer Row)[] } ? Row : unknown;

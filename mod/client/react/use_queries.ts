@@ -2,7 +2,7 @@
 import { useMemo, useSyncExternalStore } from "react";
 import { canonicalJson } from "../../protocol/canonical_json.ts";
 import { functionPath } from "../../protocol/function_reference.ts";
-import type { ArgsOf, FunctionName, ResultOf } from "../../protocol/client_function_names.ts";
+import type { FunctionName, PassedArgs, ResultOf } from "../../protocol/client_function_names.ts";
 import { useClient } from "./provider.ts";
 import { idleStore, type Outcome, queryStore, type Store } from "./query_store.ts";
 
@@ -10,7 +10,7 @@ import { idleStore, type Outcome, queryStore, type Store } from "./query_store.t
 export type QueriesToAsk<Names extends Record<string, FunctionName<"query">>> = {
   readonly [Key in keyof Names]: {
     readonly query: Names[Key];
-    readonly args: ArgsOf<Names[Key]> | "skip";
+    readonly args: PassedArgs<Names[Key]> | "skip";
   };
 };
 

@@ -16,7 +16,9 @@ export interface DeployChanges {
   readonly crons: Difference;
   /** Pending jobs whose function the version lacks. They are kept and fail if they become due before it is back. */
   readonly jobs: OrphanedJobs;
-  /** Numbers of files: the bundle of functions and packages, and those of the frontend. */
+  /** Whether the bundle of functions and packages differs. */
+  readonly codeChanged: boolean;
+  /** Numbers of files of the frontend. */
   readonly files: { readonly added: number; readonly removed: number; readonly changed: number };
   /** Whether the frontend is removed. */
   readonly frontendGoes: boolean;
@@ -52,7 +54,8 @@ export function deployChanges(
 ): DeployChanges {
   const { check: { functions, schema, crons }, manifest, waiting } = after;
   const lost = waiting.functions.filter(({ function: path }) => !Object.hasOwn(functions, path));
-  const files = difference(sums(before.manifest), sums(manifest));
+  const files = difference(sums(before.manifest, "frontend"), sums(manifest, "frontend"));
+  const code = difference(sums(before.manifest, "code"), sums(manifest, "code"));
   return {
     functions: difference(before.functions, functions),
     crons: difference(cronTexts(before.crons), cronTexts(crons)),
@@ -60,6 +63,7 @@ export function deployChanges(
       lost: lost.slice(0, deployLimits.lostFunctionsTold),
       complete: waiting.complete && lost.length <= deployLimits.lostFunctionsTold,
     },
+    codeChanged: code.added.length + code.removed.length + code.changed.length > 0,
     files: { added: files.added.length, removed: files.removed.length, changed: files.changed.length },
     frontendGoes: before.manifest?.static !== undefined && manifest.static === undefined,
     // System functions exist regardless of the app.
@@ -72,8 +76,11 @@ function cronTexts(crons: readonly WireCron[]): Record<string, string> {
   return Object.fromEntries(crons.map((cron) => [cron.name, JSON.stringify(cron)]));
 }
 
-function sums(manifest: Manifest | null): Record<string, string> {
-  return Object.fromEntries(Object.entries(manifest?.files ?? {}).map(([path, { sum }]) => [path, sum]));
+function sums(manifest: Manifest | null, part: "code" | "frontend"): Record<string, string> {
+  const { files = {}, static: folder } = manifest ?? {};
+  const isFrontend = (path: string) => folder !== undefined && path.startsWith(`${folder}/`);
+  const chosen = Object.entries(files).filter(([path]) => isFrontend(path) === (part === "frontend"));
+  return Object.fromEntries(chosen.map(([path, { sum }]) => [path, sum]));
 }
 
 function difference(

@@ -156,10 +156,16 @@ export async function refusesDeploys(machine: NodeMachine, production: Productio
   const file = machine.at("my-app/functions/broken.ts");
   await Deno.writeTextFile(file, "export const broken = ;\n");
   assert.match((await production.here("deploy --dry-run", { code: 1 })).text, /broken\.ts:1:23/);
+  await Deno.writeTextFile(file, "export const broken: string = 1;\n");
+  const mistyped = await production.here("deploy --dry-run", { code: 1 });
+  assert.match(mistyped.text, /^functions\/broken\.ts\(1,14\): error TS2322: /m);
+  await production.here("deploy --dry-run --skip-type-check");
   await Deno.remove(file);
   await production.there("deploy-key revoke laptop");
   const revoked = await production.here("deploy", { code: 1 });
   assert.match(revoked.text.trim(), /^[^\n]*does not know the deploy key: it was revoked[^\n]*$/);
+  const [, page = ""] = / docs=(node_modules\/\S+\/deploying\.md)$/.exec(revoked.text.trim()) ?? [];
+  assert.match(await Deno.readTextFile(machine.at("my-app", page)), /^# Deploy/);
   const nobody = await production.here("deploy --url http://127.0.0.1:9", { code: 1 });
   assert.match(nobody.text.trim(), /^[^\n]*127\.0\.0\.1:9 cannot be reached[^\n]*$/);
 }

@@ -34,7 +34,8 @@ Deno.test("deploys to a running server", async (t) => {
       removed: ["notes:gone"],
       changed: ["notes:version"],
     });
-    assert.deepEqual(body.changes.files, { added: 0, removed: 0, changed: 1 });
+    assert.deepEqual(body.changes.files, { added: 0, removed: 0, changed: 0 });
+    assert.equal(body.changes.codeChanged, true);
     assert.deepEqual(body.changes.schema.createdIndexes, ["notes.by_text"]);
     assert.deepEqual(body.changes.schema.droppedIndexes, ["notes.by_body"]);
     assert.equal(await call("query", "notes:version"), "one");

@@ -76,6 +76,8 @@ Deno.test("DP17 another schedule of a cron job is a change, and output of an old
   }, { query: "?dryRun=true" });
   assert.deepEqual(body.changes.crons, { added: [], removed: [], changed: ["remind"] });
   assert.match(changesText(body.changes), /^~ cron remind$/m);
-  const { crons: _, jobs: __, ...older } = body.changes;
-  assert.match(changesText(older), /1 changed$/);
+  const { crons: _, jobs: __, codeChanged, ...older } = body.changes;
+  assert.equal(codeChanged, true);
+  const files = { added: 0, removed: 0, changed: 1 };
+  assert.match(changesText({ ...older, files }), /^0 files added, 0 removed, 1 changed$/m);
 });

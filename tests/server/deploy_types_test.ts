@@ -1,0 +1,47 @@
+/** `deploy` checks the types of functions with the app's own compiler, here one that prints what it is given. */
+import assert from "node:assert/strict";
+import { checkAppTypes } from "../../mod/cli/deploy/app_types.ts";
+import { StartError } from "../../mod/config/start_error.ts";
+import { needs, npm } from "../support/services.ts";
+import { TempFolder } from "../support/temp_folder.ts";
+
+async function app(output: string): Promise<TempFolder> {
+  return await TempFolder.with({
+    "app/tsconfig.json": "{}",
+    "app/functions/tasks.ts": "",
+    // In a parent folder, as in a workspace.
+    "node_modules/typescript/package.json": '{ "type": "commonjs" }',
+    "node_modules/typescript/bin/tsc": `process.stdout.write(${JSON.stringify(output)}); process.exit(${
+      output === "" ? 0 : 2
+    });`,
+  });
+}
+
+const IN_PAGE = "src/main.tsx(3,1): error TS2304: Cannot find name 'x'.\n";
+const IN_FUNCTION =
+  "functions/tasks.ts(1,7): error TS2322: Type 'number' is not assignable\n  to type 'string'.\n";
+
+Deno.test(
+  needs(npm, "CD6 type errors in functions end a deploy with their lines, others do not"),
+  async () => {
+    await using mistyped = await app(IN_PAGE + IN_FUNCTION + IN_PAGE);
+    await assert.rejects(
+      checkAppTypes(mistyped.at("app/functions")),
+      (error) => {
+        assert.ok(error instanceof StartError);
+        assert.equal(error.message.split("\n").slice(1).join("\n") + "\n", IN_FUNCTION);
+        return true;
+      },
+    );
+    for (const output of ["", IN_PAGE]) {
+      await using other = await app(output);
+      await checkAppTypes(other.at("app/functions"));
+    }
+  },
+);
+
+Deno.test("CD6 an app without TypeScript or its configuration is deployed without a check", async () => {
+  await using folder = await TempFolder.with({ "functions/tasks.js": "", "other/tsconfig.json": "{}" });
+  await checkAppTypes(folder.at("functions"));
+  await checkAppTypes(folder.at("other"));
+});
