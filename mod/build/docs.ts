@@ -188,7 +188,7 @@ const OPTION_GROUPS: readonly (readonly [title: string, names: readonly OptionNa
   ]],
   ["Dashboard", ["environmentName", "environmentColor"]],
   ["Alerts", ["alertMail", "alertWebhook", "alertQuietHours", "alertWhen"]],
-  ["Logs and metrics", ["logKeep", "logMaxSize", "metrics", "metricsToken"]],
+  ["Logs and metrics", ["logKeep", "logMaxSize", "logArgs", "metrics", "metricsToken"]],
 ];
 
 /** Returns a table for each subject. Throws `TypeError` if an option is in no group. */

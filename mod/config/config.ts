@@ -79,6 +79,8 @@ export interface ServeConfig {
 }
 
 export interface ExecutionLogConfig {
+  /** Whether arguments are logged. */
+  readonly args?: true;
   readonly keepMs: number;
   readonly bytesMax: number;
 }

@@ -1351,6 +1351,17 @@ export const options = {
     commands: ["serve"],
     setting: {},
   }),
+  logArgs: option({
+    flag: "--log-args",
+    placeholder: null,
+    env: "SYNCLINE_LOG_ARGS",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description: "Log the arguments of functions, without those that their schemas redact",
+    commands: ["serve"],
+    setting: {},
+  }),
   tail: option({
     flag: "--tail",
     placeholder: null,

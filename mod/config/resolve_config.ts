@@ -177,8 +177,9 @@ export function alertsConfig(options: ServeOptions): AlertsConfig {
   return { mail, webhooks, quietHours, thresholds: { ...defaultThresholds, ...alertWhen } };
 }
 
-export function executionLogConfig({ logKeep, logMaxSize }: ServeOptions): ExecutionLogConfig | null {
-  return logKeep === null ? null : { keepMs: logKeep, bytesMax: logMaxSize };
+export function executionLogConfig(options: ServeOptions): ExecutionLogConfig | null {
+  const { logKeep, logMaxSize, logArgs } = options;
+  return logKeep === null ? null : { keepMs: logKeep, bytesMax: logMaxSize, ...(logArgs && { args: true }) };
 }
 
 function storageConfig(options: ServeOptions): StorageConfig {

@@ -29,6 +29,8 @@ const FUNCTION_RULES: readonly Rule[] = [
       /^_admin\/administrators:(changePassword|confirmPassword|startTotp|confirmTotp|proveFactor|removeTotp|renewRecoveryCodes)$/,
     role: "viewer",
   },
+  // The caller's own views of tables.
+  { paths: /^_admin\/views:/, role: "viewer" },
   // They change nothing.
   {
     paths:

@@ -61,6 +61,10 @@ export const isolateLimits = {
   watchIntervalMs: 100,
   /** Maximum readers. The first starts with the server, others on demand. */
   readersMax: 4,
+  /** Ad hoc queries at once. Each starts a reader of its own. */
+  adHocQueriesMax: 1,
+  /** Longest source of an ad hoc query. */
+  adHocCharsMax: 100_000,
   /** Idle time after which an additional reader stops. */
   readerIdleMs: 60_000,
   /** A query that runs this long is slow: another reader runs the queries behind it. */

@@ -36,7 +36,10 @@ export function callPath(kind: Kind, functions: readonly FunctionFacts[], schema
   };
   const examples = Object.fromEntries(
     calls.filter(({ example }) => example !== undefined)
-      .map(({ path, example }) => [componentName(path), { summary: path, value: example }]),
+      .map(({ path, doc, example }) => [
+        componentName(path),
+        { summary: path, ...(doc !== null && { description: doc }), value: example },
+      ]),
   );
   return {
     post: {
@@ -62,6 +65,7 @@ export function callPath(kind: Kind, functions: readonly FunctionFacts[], schema
 
 interface DescribedCall {
   readonly path: string;
+  readonly doc: string | null;
   readonly request: { readonly $ref: string };
   /** Reference to the schema of its result; `null` if it returns any value. */
   readonly result: { readonly $ref: string } | null;
@@ -69,14 +73,16 @@ interface DescribedCall {
   readonly example: object | undefined;
 }
 
-function describeCall({ path, args, returns }: FunctionFacts, schemas: ComponentSchemas): DescribedCall {
+function describeCall({ path, args, returns, doc }: FunctionFacts, schemas: ComponentSchemas): DescribedCall {
   const name = componentName(path);
   const argsRef = schemas.add(`${name}.args`, args ?? ANY_ARGS);
   const exampleArgs = args === null ? {} : exampleOf(argsRef, (ref) => schemas.resolve(ref));
   return {
     path,
+    doc,
     request: schemas.add(`${name}.call`, {
       type: "object",
+      ...(doc !== null && { description: doc }),
       properties: { path: { type: "string", const: path }, args: argsRef },
       required: ["path", "args"],
     }),

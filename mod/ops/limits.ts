@@ -21,6 +21,17 @@ export const opsLimits = {
   adminConditionsMax: 20,
   /** Maximum length of a search text. */
   adminSearchCharsMax: 1_000,
+  /** Documents whose labels are requested at once. */
+  labelsMax: 500,
+  labelCharsMax: 80,
+  /** Documents offered for a reference. */
+  choicesMax: 20,
+  /** Views of tables stored for one administrator. */
+  viewsMax: 200,
+  /** Longest name of a view, a table or a column in it. */
+  viewNameCharsMax: 200,
+  viewFiltersCharsMax: 4 * KiB,
+  viewColumnsMax: 100,
   /** Documents deleted in one step of a bulk deletion. */
   adminDeletedAtOnce: 500,
   /** Maximum number of running background tasks. */
@@ -208,6 +219,8 @@ export const logLimits = {
   flushMs: 200,
   /** Characters of log lines kept per run; the rest is truncated and marked. */
   linesCharsMax: 64 * KiB,
+  /** Characters of logged arguments per run. */
+  argsCharsMax: 2 * KiB,
   /** Maximum length of a function path, which may be made up by a client. */
   pathCharsMax: 256,
   /** Runs deleted in one transaction. */

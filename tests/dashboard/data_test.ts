@@ -366,9 +366,12 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
       table: "orders",
       documents: [{ title: "Shelf", state: "open", total: 4, customer: parent }],
     });
-    await page.getByRole("link", { name: parent }).click();
+    await page.getByRole("link", { name: "Grace" }).click();
     await page.locator(".cm-content", { hasText: "Grace" }).waitFor();
+    assert.match(page.url(), new RegExp(`/data/orders/${parent}$`), "above the table of orders");
+    await page.getByRole("heading", { name: "Document in customers" }).waitFor();
     await button("Close").click();
+    await cell("Shelf").waitFor();
   });
 
   await t.step("an import is checked first and reports errors by row", async () => {

@@ -17,6 +17,11 @@ export const list = untypedQuery({ args: { state }, handler: (ctx, { state }) =>
   ctx.db.query("orders").withIndex("by_state", (q) => q.eq("state", state)).collect() });
 export const open = untypedInternalQuery({ args: {}, handler: (ctx) =>
   ctx.db.query("orders").withIndex("by_state", (q) => q.eq("state", "open")).collect() });
+/**
+ * Adds an order.
+ *
+ * @param total In euros.
+ */
 export const add = untypedMutation({
   args: { title: z.string(), state, total: z.number(), rush: z.boolean().optional(), lines: z.array(z.object({ count: z.number() })).optional() },
   handler: async (ctx, { title, state, total, rush, lines }) => {
@@ -45,6 +50,7 @@ testDashboard("functions and logs", { functions }, async (dashboard, t) => {
     "a form generated from the argument schema runs a mutation and shows result and log lines",
     async () => {
       await go("functions/orders%3Aadd");
+      await page.getByText("Adds an order.\n\n@param total In euros.").waitFor();
       await page.getByLabel("title").fill("<b>Sofa</b>");
       await page.getByLabel("state").selectOption("open");
       await page.getByLabel("total").fill("12.5");
@@ -357,6 +363,31 @@ testDashboard("functions and logs", { functions }, async (dashboard, t) => {
     await dialog.getByRole("heading", { name: "orders:add" }).waitFor();
     await dialog.getByText(/adding title=.*Bench/).waitFor();
     await button("Close").click();
+  });
+
+  await t.step("the histogram shows each outcome, and deploys as links to their version", async () => {
+    const deployedAt = Date.now() - 600_000;
+    const hash = "a1b2c3d4e5f6";
+    const version = { hash, deployedAt, by: "key", bytes: 1, functions: 1, current: true };
+    await page.route(
+      "**/api/admin/functions/versions",
+      (route) => route.fulfill({ json: { pinned: false, versions: [version] } }),
+    );
+    await go("users");
+    await go("logs");
+    await page.locator(".outcome[data-outcome=error]").waitFor();
+    await page.locator(".outcome[data-outcome=success]").waitFor();
+    const slider = page.getByRole("slider", { name: /^Runs over time/ });
+    assert.match(await slider.getAttribute("aria-valuetext") ?? "", /^\d+ runs, .*\d+ error/);
+    assert.ok(await page.locator(".bar > [data-outcome=error]").count() > 0);
+    await page.getByRole("list", { name: "Deploys" }).getByRole("link", { name: "a1b2c3d" }).waitFor();
+    await row("orders:fail").first().click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("link", { name: "a1b2c3d" }).waitFor();
+    await dialog.getByRole("link", { name: "runs since this deploy" }).click();
+    await button(/^Remove filter from:/).waitFor();
+    assert.match(page.url(), new RegExp(`from=${deployedAt}`));
+    await page.unrouteAll();
   });
 
   await t.step("dragging over the histogram sets the time filter", async () => {

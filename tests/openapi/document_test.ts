@@ -10,6 +10,7 @@ const facts = (path: string, more: Partial<FunctionFacts> = {}): FunctionFacts =
   kind: "query",
   visibility: "public",
   ofService: false,
+  doc: null,
   args: { type: "object", properties: {} },
   returns: null,
   ...more,
@@ -87,6 +88,13 @@ Deno.test("OD1 only public functions of the app are described, and an app withou
   assert.match(text, /own\.shown/);
   assert.doesNotMatch(text, /own\.hidden|_admin|_auth/);
   await assertValid(document([]));
+});
+
+Deno.test("OD1 a doc comment describes the call of its function", async () => {
+  const made = document([facts("own:shown", { doc: "Lists what is open.\n\nNewest first." })]);
+  const call = made.components.schemas?.["own.shown.call"] as { readonly description?: string };
+  assert.equal(call.description, "Lists what is open.\n\nNewest first.");
+  await assertValid(made);
 });
 
 Deno.test("OD1 examples match the bounds of their schemas, and there is none where only a pattern describes the value", () => {

@@ -21,7 +21,7 @@ Deno.test("SE1 SE5 SE8 SE10 settings reach every feature, and one that cannot us
     backups: { configure: (config) => note("backups", config?.everyMs) },
     alerts: { configure: ({ mail }, { app }) => void note("alerts", [app, ...mail]) },
     appNameOf: ({ appName }) => appName ?? "no name",
-    executionLog: { retain: (retention) => void note("log", retention) },
+    executionLog: { configure: (settings) => void note("log", settings) },
     log: (level, message, fields) =>
       logged.push([level, message, fields?.["part"], String(fields?.["error"])]),
   };

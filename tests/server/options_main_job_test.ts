@@ -334,6 +334,7 @@ mainJobWith([
   "restartExitCode",
   "logKeep",
   "logMaxSize",
+  "logArgs",
   "metrics",
   "metricsToken",
   "port",
@@ -398,6 +399,7 @@ mainJobWith([
       restartExitCode: "75",
       logKeep: "1d",
       logMaxSize: "64MiB",
+      logArgs: true,
       metrics: true,
       metricsToken,
     }, { origins, onlyThose: true, metrics: metricsToken, page: /The app/ });

@@ -11,12 +11,15 @@ import type * as alerts from "../../../mod/ops/alerts/isolate_functions.ts";
 import type * as audit from "../../../mod/ops/admin/isolate_functions/audit.ts";
 import type * as data from "../../../mod/ops/admin/isolate_functions/data.ts";
 import type * as functions from "../../../mod/ops/admin/isolate_functions/functions.ts";
+import type { choices, labels } from "../../../mod/ops/admin/isolate_functions/references.ts";
 import type * as settings from "../../../mod/ops/admin/isolate_functions/settings.ts";
+import type * as views from "../../../mod/ops/admin/isolate_functions/views.ts";
 import type * as work from "../../../mod/ops/admin/isolate_functions/work.ts";
 import type * as deployKeys from "../../../mod/ops/deploy/isolate_functions/keys.ts";
 import type * as migrations from "../../../mod/ops/deploy/isolate_functions/migrations.ts";
 import type { VariableChanges, VariableInfo } from "../../../mod/ops/deploy/variables.ts";
 import type { DocumentChanges } from "../../../mod/ops/admin/document_history.ts";
+import type { ConsoleRun } from "../../../mod/ops/admin/query_console.ts";
 import type { FunctionRun } from "../../../mod/ops/admin/run_function.ts";
 import type { CachedSizes } from "../../../mod/ops/admin/actions.ts";
 import type * as schedule from "../../../mod/scheduler/isolate_functions/admin.ts";
@@ -146,6 +149,10 @@ export const api = {
         "remove",
       ],
     ),
+    ...references<{ choices: typeof choices; labels: typeof labels }, "choices" | "labels">(
+      "_admin/data",
+      ["choices", "labels"],
+    ),
     sizes: action<Record<never, never>, CachedSizes>("_admin/data:sizes"),
     history: action<{ id: string }, DocumentChanges>("_admin/data:history"),
     deleteWhere: action<Where, { workId: string }>("_admin/data:deleteWhere"),
@@ -192,6 +199,7 @@ export const api = {
     run: action<{ path: string; args: Record<string, unknown>; as: RunAs }, FunctionRun>(
       "_admin/functions:run",
     ),
+    console: action<{ source: string; as: RunAs }, ConsoleRun>("_admin/functions:console"),
   },
   migrations: {
     ...references<typeof migrations, "list" | "halt">("_admin/migrations", ["list", "halt"]),
@@ -238,6 +246,7 @@ export const api = {
     removeFactors: action<{ userId: string }, null>("_admin/users:removeFactors"),
     removePasskey: action<{ userId: string; passkeyId: string }, null>("_admin/users:removePasskey"),
   },
+  views: references<typeof views, "list" | "remove" | "save">("_admin/views", ["list", "remove", "save"]),
   work: references<typeof work, "list" | "get" | "cancel" | "forget">("_admin/work", [
     "list",
     "get",

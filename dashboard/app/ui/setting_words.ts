@@ -143,6 +143,7 @@ const WORDINGS: Readonly<Record<string, Wording>> = {
   s3AccessKeyId: { label: "Access key ID" },
   s3SecretAccessKey: { label: "Secret access key" },
   logKeep: { label: "Retention" },
+  logArgs: { label: "Log arguments" },
 };
 
 /** Turns the name of an unknown setting, such as `logBytes`, into words. */

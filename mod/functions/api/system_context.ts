@@ -43,6 +43,8 @@ export interface FunctionFacts {
   readonly kind: FunctionKind;
   readonly visibility: Visibility;
   readonly ofService: boolean;
+  /** Its doc comment. `null` if it has none, or was not loaded from a bundle. */
+  readonly doc: string | null;
   /** `null` if it accepts any arguments. */
   readonly args: JsonSchema | null;
   /** `null` if its results are not validated. */

@@ -25,6 +25,7 @@ import { unknownReads } from "../host_port.ts";
 import { type ActionAccess, type MainAction, MainActions } from "../main_actions.ts";
 import { failed, type Outcome, unknownFunctionText } from "../outcome.ts";
 import type { JournalConfirmed, JournalRestart } from "../wire/messages.ts";
+import { AdHocQueries } from "./code/ad_hoc_queries.ts";
 import { CodeSwaps } from "./code/code_swaps.ts";
 import { FollowedRows } from "./code/followed_rows.ts";
 import { ServedCode } from "./code/served_code.ts";
@@ -99,7 +100,8 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       routes: () => served.routes,
       run: (call, exchange) => runners.act(call, exchange),
     });
-    const shared = { starter, readers, runners, served, commits, code, log };
+    const adHoc = new AdHocQueries({ starter, served, clock, timeoutMs: timeouts.queryMs });
+    const shared = { starter, adHoc, readers, runners, served, commits, code, log };
     const swaps = this.swaps = new CodeSwaps({ ...shared, writer });
     this.rows = writer instanceof FollowingWriter ? new FollowedRows({ ...shared, writer, swaps }) : null;
   }

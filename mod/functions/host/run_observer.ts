@@ -11,7 +11,8 @@ export interface RunEnd {
   readonly outcome: Outcome;
   /** Queries: duration of the run. Mutations: from acceptance to commit. Actions: from acceptance to end. */
   readonly ms: number;
-  readonly call: Pick<FunctionCall, "udfPath" | "identity">;
+  /** Without arguments if they are unknown here, or those of another function. */
+  readonly call: Pick<FunctionCall, "udfPath" | "identity"> & Partial<Pick<FunctionCall, "args">>;
   /** Request id. */
   readonly request: number;
   /** ts of a mutation's commit or a query's snapshot. `null` for others. */

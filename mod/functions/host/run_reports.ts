@@ -53,7 +53,8 @@ export class RunReports implements Disposable {
     const ms = this.now() - since;
     const { durationMs = ms, queuedMs = 0, use = null } = run ?? {};
     const seen = call.reportAs?.(outcome);
-    const reported = seen === undefined ? call : { ...call, udfPath: seen.udfPath };
+    // The arguments are those of the function that runs on its behalf.
+    const reported = seen === undefined ? call : { udfPath: seen.udfPath, identity: call.identity };
     observer.runEnded("mutation", {
       outcome: seen?.outcome ?? outcome,
       ms,

@@ -189,12 +189,13 @@ async function load(
     tableNumbers = {},
     follows = false,
     check,
+    adHocQuery,
     waits = false,
   } = boot;
   try {
     let app: LoadedApp;
     try {
-      app = await loadBundle(bundle, systemModules);
+      app = await loadBundle(bundle, systemModules, adHocQuery);
     } finally {
       // Locked before anything is reported to main.
       closeIntrinsics();

@@ -3,11 +3,12 @@ import { builtinModules, isBuiltin } from "node:module";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { programRoot } from "../../kit/processes/program_root.ts";
-import { packageLimits } from "../limits.ts";
 import { SOURCES_URL } from "../wire/app_sources.ts";
 import { findModules } from "../module_files.ts";
-import { BundleFailure, failureOf, retryFlags } from "./bundle_errors.ts";
+import { failureOf, retryFlags } from "./bundle_errors.ts";
 import { type BundleInputs, checkInputs } from "./bundle_inputs.ts";
+import { docComments } from "./doc_comments.ts";
+import { runBundler, splitMap, withMap } from "./bundler_process.ts";
 import { type AppPlace, isInside, nameBelow, packageRoots } from "./package_roots.ts";
 
 /** The name of a bundle in its code folder. */
@@ -32,9 +33,6 @@ const ZOD = `${MODULES}zod.js`;
 const ENTRY = "syncline-entry.js";
 /** Apart from the names behind it, which the build of a server replaces in its sources. */
 const META = "import.meta";
-const CPU_SECONDS_MAX = 120;
-const MS_MAX = 120_000;
-const MEMORY_KIB_MAX = 4 * 1024 * 1024;
 /** Times of files are this coarse. */
 const FILE_TIME_STEP_MS = 10;
 /** Runs of the bundler for one bundle. Each one has more flags that solve the errors of the one before. */
@@ -48,7 +46,13 @@ export async function bundleApp({ functionsDir, dataDir, within }: BundleSource)
   const roots = within === undefined ? [functionsDir, ...packageRoots({ functionsDir, dataDir })] : [within];
   const added = new Set<string>();
   for (let runs = 1;; runs++) {
-    const { ok, output, report } = await runBundler({ functionsDir, entry, added });
+    const { ok, output, report } = await runBundler({
+      flags: bundlerFlags(functionsDir, added),
+      input: entry,
+      folder: dirname(functionsDir),
+      // Packages that have no zod of their own find the one of isolates here.
+      env: { NODE_PATH: MODULES },
+    });
     if (!ok) {
       const flags = retryFlags(report);
       if (flags === null || runs >= RUNS_MAX) {
@@ -68,64 +72,20 @@ export async function bundleApp({ functionsDir, dataDir, within }: BundleSource)
   }
 }
 
-/** A module with the app's modules: name, path prefix and a function that loads it, so that errors can name it. */
+/**
+ * A module with the app's modules: name, path prefix, a function that loads it, so that errors can name it, and the doc
+ * comments of its exports, which bundles drop.
+ */
 function entryOf(functionsDir: string): string {
   const below = `./${basename(functionsDir)}/`;
-  const rows = findModules(functionsDir).map(({ name, modulePath }) =>
-    `[${JSON.stringify(name)},${JSON.stringify(modulePath)},()=>import(${JSON.stringify(below + name)})]`
-  );
+  const rows = findModules(functionsDir).map(({ file, name, modulePath }) => {
+    const docs = JSON.stringify(docComments(Deno.readTextFileSync(file)));
+    const load = `()=>import(${JSON.stringify(below + name)})`;
+    return `[${JSON.stringify(name)},${JSON.stringify(modulePath)},${load}${
+      docs === "{}" ? "" : `,${docs}`
+    }]`;
+  });
   return `export default [${rows.join(",\n")}];\n`;
-}
-
-/** Limits the bundler (memory: not on macOS) and core dumps, which contain code. `exec`: a timeout ends the bundler. */
-const SHELL_SCRIPT = `ulimit -c 0; ulimit -t "$0"; ulimit -d ${MEMORY_KIB_MAX} 2>/dev/null; exec "$@"`;
-
-async function runBundler(
-  { functionsDir, entry, added }: {
-    readonly functionsDir: string;
-    readonly entry: string;
-    readonly added: ReadonlySet<string>;
-  },
-): Promise<{ readonly ok: boolean; readonly output: string; readonly report: string }> {
-  const child = new Deno.Command("sh", {
-    args: [
-      "-c",
-      SHELL_SCRIPT,
-      String(CPU_SECONDS_MAX),
-      bundlerPath(),
-      ...bundlerFlags(functionsDir, added),
-    ],
-    cwd: dirname(functionsDir),
-    clearEnv: true,
-    // Packages that have no zod of their own find the one of isolates here.
-    env: { NODE_PATH: MODULES },
-    stdin: "piped",
-    stdout: "piped",
-    stderr: "piped",
-  }).spawn();
-  const end = () => {
-    try {
-      child.kill("SIGKILL");
-    } catch {
-      // It has ended.
-    }
-  };
-  const late = setTimeout(end, MS_MAX);
-  const writer = child.stdin.getWriter();
-  // A bundler that has ended reports why.
-  const sent = writer.write(new TextEncoder().encode(entry)).then(() => writer.close()).catch(() => {});
-  try {
-    const [output, report, { success }] = await Promise.all([
-      readBounded(child.stdout),
-      readBounded(child.stderr),
-      child.status,
-      sent,
-    ]);
-    return { ok: success, output, report };
-  } finally {
-    clearTimeout(late);
-    end();
-  }
 }
 
 function bundlerFlags(functionsDir: string, added: ReadonlySet<string>): string[] {
@@ -167,29 +127,6 @@ function bundlerFlags(functionsDir: string, added: ReadonlySet<string>): string[
   ];
 }
 
-/** The bundler's program for this platform, from the same cache as all packages. */
-function bundlerPath(): string {
-  const [, registry = "", version = ""] = /^(.*)\/esbuild\/([^/]+)\/lib\//.exec(
-    fileURLToPath(import.meta.resolve("esbuild")),
-  ) ?? [];
-  const machine = `${Deno.build.os}-${Deno.build.arch === "aarch64" ? "arm64" : "x64"}`;
-  return `${registry}/@esbuild/${machine}/${version}/bin/esbuild`;
-}
-
-async function readBounded(stream: ReadableStream<Uint8Array>): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  for await (const bytes of stream) {
-    text += decoder.decode(bytes, { stream: true });
-    if (text.length > packageLimits.bundleBytesMax) {
-      throw new BundleFailure(
-        `The app and its packages have more than ${packageLimits.bundleBytesMax} bytes of code`,
-      );
-    }
-  }
-  return text + decoder.decode();
-}
-
 /** Modules of the runtime that CommonJS files require. */
 function builtinsRequired(inputs: BundleInputs): string[] {
   const names = Object.values(inputs).flatMap(({ imports }) =>
@@ -197,8 +134,6 @@ function builtinsRequired(inputs: BundleInputs): string[] {
   );
   return [...new Set(names.map(({ path }) => path))].sort();
 }
-
-const MAP_MARK = "//# sourceMappingURL=data:application/json;base64,";
 
 /** Adds `require` in a first line, and makes the source map independent of where the app is. */
 function assemble(
@@ -209,11 +144,7 @@ function assemble(
     readonly required: readonly string[];
   },
 ): Uint8Array<ArrayBuffer> {
-  const at = output.lastIndexOf(MAP_MARK);
-  const map = JSON.parse(decoded(output.slice(at + MAP_MARK.length))) as {
-    readonly sources: readonly string[];
-    readonly mappings: string;
-  };
+  const { code: bundled, map } = splitMap(output);
   const sources = map.sources.map((source) => {
     // The bundler names them by URL, relative to the folder of its output.
     const path = resolve("/dev", decodeURIComponent(source));
@@ -221,15 +152,10 @@ function assemble(
       ? SOURCES_URL + pathToFileURL(`/${nameBelow(folder, path)}`).pathname.slice(1)
       : "";
   });
-  const mapped = JSON.stringify({ ...map, sources, mappings: `;${map.mappings}` });
   // The only path that depends on where the server is installed.
-  const code = output.slice(0, at).replaceAll(relative(root, ZOD), "zod");
-  const text = `${firstLine(required)}\n${code}${MAP_MARK}`;
-  return new TextEncoder().encode(text + new TextEncoder().encode(mapped).toBase64() + "\n");
-}
-
-function decoded(base64: string): string {
-  return new TextDecoder().decode(Uint8Array.fromBase64(base64.trim()));
+  const code = bundled.replaceAll(relative(root, ZOD), "zod");
+  const text = withMap(`${firstLine(required)}\n${code}`, { ...map, sources, mappings: `;${map.mappings}` });
+  return new TextEncoder().encode(text);
 }
 
 /** `require` for CommonJS files and for `import()`: it has the modules of the runtime that the app names, and no others. */

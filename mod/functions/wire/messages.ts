@@ -8,6 +8,7 @@ import type { CallOrigin, FunctionInfo, ReplayKey } from "../host_port.ts";
 import type { WireHeaders } from "./http_headers.ts";
 import type { AuthScope, Identity } from "../identity.ts";
 import type { CallError } from "../outcome.ts";
+import type { ReadTrace } from "../read_trace.ts";
 import type { WireApplied } from "./applied_rows.ts";
 import type { WireEntries } from "./packed_entry.ts";
 
@@ -42,6 +43,8 @@ export interface Boot {
   readonly version?: string;
   /** For a reader that only checks the app against the data. */
   readonly check?: CheckBounds;
+  /** JavaScript of a query that is not part of the app, for a reader that runs only this one (`ad_hoc_query.ts`). */
+  readonly adHocQuery?: string;
   /** The isolate loads the app while the old writer still works, and opens the database after `SchemaReady`. */
   readonly waits?: boolean;
 }
@@ -131,6 +134,8 @@ export interface WireCall {
 export interface WireQuery extends WireCall {
   /** Keep a large result. The name is that of the earlier result that main has; "" for none. */
   readonly base?: string;
+  /** Report its reads. */
+  readonly traced?: true;
 }
 
 export interface WireMutation extends WireCall {
@@ -295,6 +300,8 @@ export interface QueryBatchAnswers {
     readonly nondeterministic: boolean;
     readonly durationMs: number;
     readonly use?: WireUse;
+    /** Of a traced query. */
+    readonly reads?: readonly ReadTrace[];
   }[];
   readonly last: boolean;
 }

@@ -72,13 +72,14 @@ export class AuditLog {
     });
   }
 
-  /** Actions that delete old rows, by path. Each batch is a separate mutation. */
+  /** Actions that delete old rows, and views of former administrators, by path. Each batch is a separate mutation. */
   get actions(): ReadonlyMap<string, MainAction> {
     return new Map([[
       AUDIT_CLEAN_PATH,
       internalMainAction(z.strictObject({}), async () => {
         const before = this.#now() - opsLimits.auditKeptMs;
         while (await this.#calls.mutate(system.cleanAudit, { before }));
+        await this.#calls.mutate(system.cleanViews, {});
       }),
     ]]);
   }

@@ -8,15 +8,17 @@ import type { CallError, Outcome } from "../../functions/outcome.ts";
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import { system } from "./system.ts";
 
+/** Run identity: a user, an administrator, or signed out. */
+export const runAs = z.union([
+  z.null(),
+  z.strictObject({ userId: z.string() }),
+  z.strictObject({ adminId: z.string() }),
+]).default(null);
+
 export const runArgs = z.strictObject({
   path: z.string(),
   args: z.record(z.string(), z.unknown()).default({}),
-  /** Run identity: a user, an administrator, or signed out. */
-  as: z.union([
-    z.null(),
-    z.strictObject({ userId: z.string() }),
-    z.strictObject({ adminId: z.string() }),
-  ]).default(null),
+  as: runAs,
   /** Fails if the function is of another kind. */
   kind: z.enum(["query", "mutation", "action"]).optional(),
 });
@@ -29,12 +31,15 @@ export interface ReadSummary {
   readonly ids: readonly string[];
 }
 
-export interface FunctionRun {
-  readonly kind: "query" | "mutation" | "action";
+export interface RunResult {
   readonly result:
     | { readonly ok: true; readonly value: unknown }
     | { readonly ok: false; readonly error: Pick<CallError, "kind" | "message" | "data" | "stack"> };
   readonly logLines: readonly string[];
+}
+
+export interface FunctionRun extends RunResult {
+  readonly kind: "query" | "mutation" | "action";
   readonly ms: number;
   /** Snapshot of a query or commit of a mutation; `null` for actions. */
   readonly ts: number | null;
@@ -67,15 +72,22 @@ export async function runFunction(
   switch (info.kind) {
     case "query": {
       const { outcome, ts, readSet, durationMs } = await runQuery(host, call);
-      return { ...runResult("query", outcome), ms: durationMs, ts, reads: await readsOf(calls, readSet) };
+      return {
+        kind: "query",
+        ...resultOf(outcome),
+        ms: durationMs,
+        ts,
+        reads: await readsOf(calls, readSet),
+      };
     }
     case "mutation": {
       const { outcome, ts } = await host.mutate(call);
-      return { ...runResult("mutation", outcome), ms: performance.now() - since, ts, reads: null };
+      return { kind: "mutation", ...resultOf(outcome), ms: performance.now() - since, ts, reads: null };
     }
     case "action":
       return {
-        ...runResult("action", await host.act(call)),
+        kind: "action",
+        ...resultOf(await host.act(call)),
         ms: performance.now() - since,
         ts: null,
         reads: null,
@@ -85,7 +97,8 @@ export async function runFunction(
   }
 }
 
-async function identityOf(calls: SystemCalls, as: z.output<typeof runArgs>["as"]): Promise<Identity> {
+/** Returns the identity of an account. Throws if it does not exist. */
+export async function identityOf(calls: SystemCalls, as: z.output<typeof runAs>): Promise<Identity> {
   if (as === null) return anonymous;
   const [kind, id] = "userId" in as ? ["user", as.userId] as const : ["admin", as.adminId] as const;
   if (!await calls.query(system.accountExists, { kind, id })) {
@@ -107,15 +120,12 @@ function runQuery(host: RunFunctionOptions["host"], call: FunctionCall): Promise
   return new Promise((resolve) => host.startQueryBatch([call], (_, answer) => resolve(answer)));
 }
 
-function runResult(
-  kind: FunctionRun["kind"],
-  outcome: Outcome,
-): Pick<FunctionRun, "kind" | "result" | "logLines"> {
+export function resultOf(outcome: Outcome): RunResult {
   const { logLines } = outcome;
-  if (outcome.ok) return { kind, logLines, result: { ok: true, value: JSON.parse(outcome.value) } };
+  if (outcome.ok) return { logLines, result: { ok: true, value: JSON.parse(outcome.value) } };
   const { error: { message, data, stack } } = outcome;
   const error = { kind: outcome.error.kind, message, data, ...(stack !== undefined && { stack }) };
-  return { kind, logLines, result: { ok: false, error } };
+  return { logLines, result: { ok: false, error } };
 }
 
 async function readsOf(calls: SystemCalls, readSet: ReadSet): Promise<ReadSummary[]> {

@@ -1,4 +1,4 @@
-/** Tables of background tasks, settings and the audit log. */
+/** Tables of background tasks, settings, saved views and the audit log. */
 import { z } from "zod";
 import {
   createSystemFunctions,
@@ -51,6 +51,18 @@ export const tables = {
     sealed: z.string().optional(),
     key: z.string().optional(),
   }).index("by_name", ["name"]),
+
+  /** Saved views of tables (`isolate_functions/views.ts`). */
+  _admin_views: defineTable({
+    admin: z.string(),
+    table: z.string(),
+    /** Empty for the columns as arranged last. */
+    name: z.string(),
+    filters: z.string(),
+    hidden: z.array(z.string()),
+    widths: z.record(z.string(), z.int()),
+    frozen: z.int(),
+  }).index("by_admin", ["admin", "table", "name"]),
 
   _audit: defineTable({
     /** The administrator, and their email address at that time. */

@@ -4,6 +4,7 @@ import { clean, list as listAudit, note, recordMutation } from "../admin/isolate
 import * as data from "../admin/isolate_functions/data.ts";
 import {
   accountExists,
+  argsSchemas,
   list as listFunctions,
   schema,
   sizes,
@@ -17,6 +18,8 @@ import {
   list as listSettings,
   rows,
 } from "../admin/isolate_functions/settings.ts";
+import { choices, labels } from "../admin/isolate_functions/references.ts";
+import * as views from "../admin/isolate_functions/views.ts";
 import * as work from "../admin/isolate_functions/work.ts";
 import { settingsFeature, tables } from "../admin/tables.ts";
 import { alertFunctions, alertSystemFunctions, tables as alertTables } from "../alerts/isolate_functions.ts";
@@ -30,11 +33,13 @@ export const importFunctions = { check, empty, write };
 /** Called by the server only, at `_system/admin:<name>`. */
 export const adminSystemFunctions = {
   accountExists,
+  argsSchemas,
   beginDelete: work.beginDelete,
   beginImport: work.beginImport,
   changeSettings: change,
   checkReadableId: data.checkReadableId,
   cleanAudit: clean,
+  cleanViews: views.clean,
   deleteStep: work.deleteStep,
   endImport: work.endImport,
   failWork: work.fail,
@@ -47,10 +52,12 @@ export const adminSystemFunctions = {
 
 /** Called by administrators, at `_admin/data:<name>`. */
 export const dataFunctions = {
+  choices,
   count: data.count,
   documents: data.documents,
   get: data.get,
   insert: data.insert,
+  labels,
   patch: data.patch,
   patchMany: data.patchMany,
   position: data.position,
@@ -67,6 +74,9 @@ export const workFunctions = {
   list: work.list,
 };
 
+/** Called by administrators, at `_admin/views:<name>`. */
+export const viewFunctions = { list: views.list, remove: views.remove, save: views.save };
+
 export const opsModules: readonly SystemModule[] = [
   { path: "_system/import", tables: {}, functions: importFunctions },
   { path: "_system/health", tables: healthTables, functions: healthFunctions },
@@ -80,6 +90,7 @@ export const opsModules: readonly SystemModule[] = [
   { path: "_admin/data", tables: {}, functions: dataFunctions },
   { path: "_admin/schema", tables: {}, functions: { get: schema } },
   { path: "_admin/functions", tables: {}, functions: { list: listFunctions, watch } },
+  { path: "_admin/views", tables: {}, functions: viewFunctions },
   { path: "_admin/work", tables: {}, functions: workFunctions },
   { path: "_admin/settings", tables: {}, functions: { environment, list: listSettings } },
   { path: "_admin/audit", tables: {}, functions: { list: listAudit } },

@@ -5,7 +5,8 @@ import type { Log } from "../../kit/log.ts";
 import { functionLimits } from "../../limits.ts";
 import { logLimits } from "../limits.ts";
 import type { RunFilter } from "./run_filter.ts";
-import { lineLevels, type RunError, runKinds, runOutcomes, type RunRecord } from "./run_record.ts";
+import { LoggedArguments } from "./logged_arguments.ts";
+import { ARGS_MARK, lineLevels, type RunError, runKinds, runOutcomes, type RunRecord } from "./run_record.ts";
 import type { Retention, SavedFigures } from "./store/log_store.ts";
 import { LogWorker } from "./worker/log_worker.ts";
 import type { BacklogAnswer, LogState, PageAnswer, PageQuestion, TailedMessage } from "./worker/messages.ts";
@@ -167,9 +168,14 @@ function cut(text: string, max: number = functionLimits.errorCharsMax): string {
   return text.length > max ? `${text.slice(0, max - 3)}...` : text;
 }
 
+export interface LogSettings extends Retention {
+  /** Whether arguments are logged. */
+  readonly args?: boolean;
+}
+
 export interface ExecutionLogOptions {
   readonly path: string;
-  readonly retention: Retention;
+  readonly settings: LogSettings;
   readonly log: Log;
 }
 
@@ -195,6 +201,8 @@ const nothing = new Uint8Array();
 const RUN_CHARS = 256;
 
 export class ExecutionLog implements AsyncDisposable {
+  /** Decides which arguments are logged. */
+  readonly loggedArgs: LoggedArguments;
   readonly #worker: LogWorker;
   readonly #queue: RunQueue;
   readonly #tails = new Map<
@@ -203,9 +211,12 @@ export class ExecutionLog implements AsyncDisposable {
   >();
   #tailCount = 0;
 
-  constructor(options: ExecutionLogOptions) {
+  constructor({ settings: { args = false, ...retention }, ...options }: ExecutionLogOptions) {
+    this.loggedArgs = new LoggedArguments(options.log);
+    this.loggedArgs.enable(args);
     this.#worker = new LogWorker({
       ...options,
+      retention,
       onStart: () => {
         for (const [tail, { filter }] of this.#tails) void this.#worker.call("tail", tail, filter);
       },
@@ -226,6 +237,7 @@ export class ExecutionLog implements AsyncDisposable {
   runEnded(kind: RunKind, { call, outcome, ts, durationMs, queuedMs, use, request }: RunEnd): void {
     const { lines, chars } = keptLines(outcome.logLines);
     const error = outcome.ok ? null : runError(outcome.error);
+    const args = this.loggedArgs.of(call, outcome);
     const errorChars = error === null ? 0 : error.message.length + (error.stack?.length ?? 0);
     this.#queue.push([
       Date.now(),
@@ -243,8 +255,8 @@ export class ExecutionLog implements AsyncDisposable {
       use?.documentsWritten ?? 0,
       use?.indexRowsWritten ?? 0,
       error,
-      lines,
-    ], RUN_CHARS + chars + errorChars);
+      args === null ? lines : [ARGS_MARK + args, ...lines],
+    ], RUN_CHARS + chars + errorChars + (args?.length ?? 0));
   }
 
   get facts(): LogFacts {
@@ -289,8 +301,9 @@ export class ExecutionLog implements AsyncDisposable {
     }
   }
 
-  retain(retention: Retention): void {
+  configure({ args = false, ...retention }: LogSettings): void {
     this.#worker.retain(retention);
+    this.loggedArgs.enable(args);
   }
 
   saveFigures(figures: readonly SavedFigures[]): void {

@@ -67,7 +67,12 @@ export interface LoggedRun {
   readonly indexRowsWritten: number;
   readonly error: RunError | null;
   readonly logLines: readonly string[];
+  /** Arguments as JSON, possibly cut; `null` if they were not logged. */
+  readonly args: string | null;
 }
+
+/** Begins the line with the arguments, which precedes the others. */
+export const ARGS_MARK = "[ARGS] ";
 
 /** Parses a request ID; `null` if it is invalid. */
 export function parseRequestId(text: string): number | null {
@@ -78,7 +83,8 @@ export function parseRequestId(text: string): number | null {
 
 export function loggedRun(id: number, record: RunRecord): LoggedRun {
   const [at, udfPath, kind, caller, outcome, level, request, ts, durationMs, queuedMs, ...rest] = record;
-  const [documentsRead, indexRowsRead, documentsWritten, indexRowsWritten, error, logLines] = rest;
+  const [documentsRead, indexRowsRead, documentsWritten, indexRowsWritten, error, lines] = rest;
+  const hasArgs = lines[0]?.startsWith(ARGS_MARK) === true;
   return {
     id,
     at,
@@ -96,7 +102,8 @@ export function loggedRun(id: number, record: RunRecord): LoggedRun {
     documentsWritten,
     indexRowsWritten,
     error,
-    logLines,
+    logLines: hasArgs ? lines.slice(1) : lines,
+    args: hasArgs ? lines[0]?.slice(ARGS_MARK.length) ?? null : null,
   };
 }
 

@@ -15,6 +15,7 @@ import {
   AdminWork,
   AUDIT_CLEAN_PATH,
   AuditLog,
+  consoleAction,
   documentHistoryAction,
   keyName,
   Settings,
@@ -34,7 +35,7 @@ export interface SettableParts {
   readonly backups: { configure(config: BackupsConfig | null): Promise<void> };
   readonly alerts: Pick<AlertsFeature, "configure">;
   /** `null` without an execution log. */
-  readonly executionLog: { retain(retention: NonNullable<LiveConfig["executionLog"]>): void } | null;
+  readonly executionLog: { configure(settings: NonNullable<LiveConfig["executionLog"]>): void } | null;
   /** Returns the name of the app. */
   readonly appNameOf: (accounts: Pick<LiveConfig["accounts"], "appName">) => string;
   readonly log: Log;
@@ -53,7 +54,7 @@ export async function applySettings(
     ["backups", () => backups.configure(live.backups)],
     ["alerts", () => alerts.configure(live.alerts, { app: appNameOf(live.accounts) })],
     ["execution log", () => {
-      if (live.executionLog !== null) executionLog?.retain(live.executionLog);
+      if (live.executionLog !== null) executionLog?.configure(live.executionLog);
     }],
   ] as const;
   for (const [part, configure] of parts) {
@@ -125,6 +126,10 @@ export function startAdminFunctions(
     actions: new Map([
       ...adminActions({ host, calls, work, sizes, settings, sendTestMail, previewMail }),
       ...audit.actions,
+      [
+        "_admin/functions:console",
+        consoleAction({ run: (source, identity) => host.swaps.adHoc.run(source, identity), calls, audit }),
+      ],
       [
         "_admin/data:history",
         documentHistoryAction({

@@ -2,6 +2,7 @@
 import { Hono } from "hono";
 import { join } from "node:path";
 import type { ServeConfig } from "../../config/config.ts";
+import { SystemCalls } from "../../functions/system_calls.ts";
 import type { Log } from "../../kit/log.ts";
 import { type AdminEnv, adminGuard } from "../../ops/mod.ts";
 import { archiveNames } from "../../ops/backups/archive/entry_names.ts";
@@ -15,7 +16,7 @@ export function openLog({ dataDir, executionLog }: ServeConfig, log: Log): Execu
   if (executionLog === null) return null;
   return new ExecutionLog({
     path: join(dataDir, archiveNames.log),
-    retention: executionLog,
+    settings: executionLog,
     log,
   });
 }
@@ -27,7 +28,7 @@ export interface LogFeature extends Feature {
 }
 
 export function startLog(
-  _context: FeatureContext,
+  { host, port }: FeatureContext,
   { accounts: { authenticator }, executionLog }: {
     readonly accounts: AccountsFeature;
     readonly executionLog: ExecutionLog | null;
@@ -41,6 +42,7 @@ export function startLog(
       streamCount: 0,
     };
   }
+  executionLog.loggedArgs.connect({ version: () => host.code.version, calls: new SystemCalls(port) });
   const streams = new LogStreams(executionLog);
   authenticator.onSessionEnd((ended) => streams.sessionEnded(ended));
   const routes = logRoutes({ log: executionLog, streams, now: Date.now });
@@ -50,7 +52,11 @@ export function startLog(
     get streamCount() {
       return streams.size;
     },
-    start: () => executionLog.begin(),
+    reload: () => executionLog.loggedArgs.reload(),
+    start() {
+      executionLog.begin();
+      executionLog.loggedArgs.reload();
+    },
     stop: () => streams[Symbol.dispose](),
   };
 }

@@ -124,6 +124,10 @@ const ACTIONS: Readonly<Record<string, Describe>> = {
     subject: arg("path"),
     to: href(["functions", arg("path")]),
   }),
+  "_admin/functions:console": (arg) => ({
+    verb: "ran a query of the console",
+    ...(arg("tables") !== "" && { rest: ` on ${arg("tables")}` }),
+  }),
   "_admin/files:remove": (arg) => ({ verb: "deleted files", rest: `: ${inner(arg("fileIds"))}` }),
   "_admin/files:uploadUrl": plain("started to upload a file"),
   "_admin/schedule:cancelJob": plain("canceled a scheduled function"),

@@ -1,10 +1,13 @@
-/** A grid cell. Values of any type are shown as text. */
+/** A grid cell, and links to referenced documents. Values of any type are shown as text. */
 import { href } from "../../shell/route.ts";
 import { Time } from "../../ui/format.tsx";
 import { type Schema, tableOf } from "../../server/json_schema.ts";
 
 /** Longer values are truncated; the document shows them in full. */
 const CHARS_MAX = 120;
+
+/** Labels of referenced documents by ID: `null` for those without a label, nothing for those that do not exist. */
+export type Labels = Readonly<Record<string, string | null>>;
 
 /** Returns the address of a document's view. Users and files have views of their own. */
 export function hrefOfDocument(table: string, id: string): string {
@@ -13,25 +16,47 @@ export function hrefOfDocument(table: string, id: string): string {
   return href(["data", table, id]);
 }
 
-export function Cell({ value, name, schema }: {
+/** A link to a document, by its label. A click opens it above the current view; a new tab shows it in its own table. */
+export function Reference({ table, id, labels, onOpen }: {
+  readonly table: string;
+  readonly id: string;
+  /** `undefined` while they are loaded. */
+  readonly labels: Labels | undefined;
+  readonly onOpen: (id: string) => void;
+}) {
+  const label = labels?.[id];
+  const isMissing = labels !== undefined && label === undefined && table !== "_storage";
+  return (
+    <a
+      className={label ? "reference" : "mono"}
+      href={hrefOfDocument(table, id)}
+      title={isMissing ? `${id} does not exist` : id}
+      data-missing={isMissing}
+      onClick={(event) => {
+        event.stopPropagation();
+        if (table.startsWith("_") || event.ctrlKey || event.metaKey || event.shiftKey) return;
+        event.preventDefault();
+        onOpen(id);
+      }}
+    >
+      {label ?? id}
+    </a>
+  );
+}
+
+export function Cell({ value, name, schema, labels, onOpen }: {
   readonly value: unknown;
   readonly name: string;
   readonly schema: Schema | undefined;
+  readonly labels: Labels | undefined;
+  readonly onOpen: (id: string) => void;
 }) {
   if (value === undefined) return <span className="missing">–</span>;
   if (name === "_creationTime" && typeof value === "number") return <Time at={value} />;
   if (name === "_id") return <span className="mono">{String(value)}</span>;
   const table = tableOf(schema);
   if (table !== null && typeof value === "string") {
-    return (
-      <a
-        className="mono"
-        href={hrefOfDocument(table, value)}
-        onClick={(event) => event.stopPropagation()}
-      >
-        {value}
-      </a>
-    );
+    return <Reference table={table} id={value} labels={labels} onOpen={onOpen} />;
   }
   const text = typeof value === "string" ? value : JSON.stringify(value);
   return <>{text.length > CHARS_MAX ? `${text.slice(0, CHARS_MAX)}…` : text}</>;

@@ -1,32 +1,34 @@
 /** Data view: list of tables, grid of the selected table, and details of a document. */
-import { useMemo } from "react";
+import { lazy, Suspense, useMemo } from "react";
 import { useQuery } from "syncline/react";
-import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
 import { api } from "../../server/api.ts";
 import { href, useRoute } from "../../shell/route.ts";
 import { Badge } from "../../ui/controls.tsx";
 import { count } from "../../ui/format.tsx";
 import { Empty, Loading, View } from "../../ui/view.tsx";
 import { SchemaMap } from "./schema_map.tsx";
-import { TablePage } from "./table_page.tsx";
+import { TablePage, type TablePageProps } from "./table_page.tsx";
+
+const QueryConsole = lazy(async () => ({ default: (await import("./query_console.tsx")).QueryConsole }));
 
 export function Data() {
   const { path: [, chosen], search } = useRoute();
   const tables = useQuery(api.data.tables);
   const path = chosen === undefined ? [] : [chosen];
-  const mapped = search.get("show") === "schema";
+  const shown = search.get("show");
+  const other = (show: string) => href(["data", ...path], shown === show ? {} : { show });
   const table = tables?.find(({ name }) => name === (chosen ?? tables[0]?.name));
   return (
     <View
       title="Data"
       text="Tables and documents, updated live."
       actions={
-        <a
-          className="button"
-          href={mapped ? href(["data", ...path]) : href(["data", ...path], { show: "schema" })}
-        >
-          {mapped ? "Documents" : "Schema map"}
-        </a>
+        <>
+          <a className="button" href={other("console")}>
+            {shown === "console" ? "Documents" : "Query console"}
+          </a>
+          <a className="button" href={other("schema")}>{shown === "schema" ? "Documents" : "Schema map"}</a>
+        </>
       }
     >
       {tables === undefined ? <Loading /> : tables.length === 0
@@ -37,8 +39,14 @@ export function Data() {
             </p>
           </Empty>
         )
-        : mapped
+        : shown === "schema"
         ? <SchemaMap tables={tables.filter(({ orphaned }) => !orphaned)} />
+        : shown === "console"
+        ? (
+          <Suspense fallback={<Loading />}>
+            <QueryConsole table={table?.name ?? ""} />
+          </Suspense>
+        )
         : (
           <div className="data">
             <nav aria-label="Tables">
@@ -61,8 +69,8 @@ export function Data() {
             {table === undefined
               ? <Empty title="Table not found" />
               : table.orphaned
-              ? <OrphanedTable key={table.name} table={table} />
-              : <TablePage key={table.name} table={table} />}
+              ? <OrphanedTable key={table.name} table={table} tables={tables} />
+              : <TablePage key={table.name} table={table} tables={tables} />}
           </div>
         )}
     </View>
@@ -73,7 +81,7 @@ export function Data() {
 const SAMPLED = 20;
 
 /** A table that the live version's schema lacks, such as after a rollback. It can be read and exported. */
-function OrphanedTable({ table }: { readonly table: TableOverview }) {
+function OrphanedTable({ table, tables }: TablePageProps) {
   const sample = useQuery(api.data.documents, {
     table: table.name,
     paginationOpts: { cursor: null, numItems: SAMPLED },
@@ -94,7 +102,7 @@ function OrphanedTable({ table }: { readonly table: TableOverview }) {
         The live version does not have this table, so its functions cannot reach these documents. They are
         kept, and can be read and exported. A version with the table makes them available again.
       </p>
-      <TablePage table={{ ...table, schema }} />
+      <TablePage table={{ ...table, schema }} tables={tables} />
     </div>
   );
 }

@@ -6,10 +6,13 @@ import { type KeyboardEvent, memo, useEffect, useLayoutEffect, useMemo, useRef, 
 import { useQuery } from "syncline/react";
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
 import { api, type Where } from "../../server/api.ts";
-import { plainOf, propertiesOf } from "../../server/json_schema.ts";
+import { plainOf, propertiesOf, tableOf } from "../../server/json_schema.ts";
 import { count as countText } from "../../ui/format.tsx";
 import { Empty, Loading } from "../../ui/view.tsx";
+import { type ArrangedColumns, columnStyle, shownColumns, withWidth } from "./columns.ts";
 import { isWhole } from "./filters.ts";
+import { type GridOrder, HeadCell } from "./grid_head.tsx";
+import type { Labels } from "./cell.tsx";
 import { GridRow, type GridRowShared, type Row } from "./grid_row.tsx";
 import { PAGE, type PageAnswer, rowsOf } from "./page_window.ts";
 import { type PositionedSpan, useDocumentPages } from "./use_document_pages.ts";
@@ -92,6 +95,7 @@ const GridPage = memo(function GridPage(props: GridPageProps) {
   }, [answer, span.id, span.end]);
   useEffect(() => onRows(span.id, at, rows), [rows, at]);
   useEffect(() => () => onRows(span.id, at, null), []);
+  const labels = useLabels(rows, shared.references);
   if (shown.current === null) {
     return <PendingRows first={Math.max(first, at)} last={Math.min(last, at + rowsOf(span))} shift={shift} />;
   }
@@ -108,11 +112,27 @@ const GridPage = memo(function GridPage(props: GridPageProps) {
         changed={changed.has(row._id)}
         column={position === current ? column : null}
         editing={editing?.id === row._id ? editing.name : null}
+        labels={labels}
         shared={shared}
       />
     );
   });
 });
+
+/** Below the server's limit. */
+const LABELS_MAX = 500;
+
+/** Labels of the documents that rows refer to. Keeps the previous ones while others are loaded. */
+function useLabels(rows: readonly Row[], fields: readonly string[]): Labels | undefined {
+  const ids = useMemo(() => {
+    const all = rows.flatMap((row) => fields.map((field) => row[field]));
+    return [...new Set(all.filter((id) => typeof id === "string"))].slice(0, LABELS_MAX);
+  }, [rows, fields]);
+  const found = useQuery(api.data.labels, ids.length === 0 ? "skip" : { ids });
+  const shown = useRef<Labels | undefined>(undefined);
+  if (found !== undefined) shown.current = found;
+  return shown.current;
+}
 
 /** IDs of rows that changed since the previous result. Unchanged rows keep their object identity. */
 function useChanged(rows: readonly Row[] | undefined): ReadonlySet<string> {
@@ -130,25 +150,14 @@ function useChanged(rows: readonly Row[] | undefined): ReadonlySet<string> {
   return before.current.changed;
 }
 
-/** Maximum number of columns; the document shows the remaining fields. */
-const COLUMNS_MAX = 60;
 /** Rows moved by Page Up and Page Down. */
 const KEY_PAGE = 20;
-
-export interface GridOrder {
-  /** The field that orders the rows; `null` for search results. */
-  readonly field: string | null;
-  readonly descending: boolean;
-  /** Whether an index can order the rows by a field. */
-  readonly isSortable: (field: string) => boolean;
-  /** Orders by a field, or reverses the order. */
-  readonly onSort: (field: string) => void;
-}
 
 export interface DocumentGridProps {
   readonly table: TableOverview;
   readonly where: Where;
   readonly order: GridOrder;
+  readonly arranged: ArrangedColumns;
   /** Selected rows by ID, as last shown. */
   readonly selected: ReadonlyMap<string, Row>;
   readonly onSelect: (rows: ReadonlyMap<string, Row>) => void;
@@ -166,14 +175,14 @@ export interface FieldChange {
 }
 
 export function DocumentGrid(props: DocumentGridProps) {
-  const { table, where, selected } = props;
+  const { table, where, selected, arranged: { columns: arrangement, arrange } } = props;
   const place = useRef<HTMLDivElement>(null);
   const [current, setCurrent] = useState(0);
   /** Index of the current column; 0 selects the whole row. */
   const [column, setColumn] = useState(0);
   const [editing, setEditing] = useState<{ readonly id: string; readonly name: string } | null>(null);
   const loaded = useLoaded();
-  const columns = useMemo(() => columnsOf(table), [table]);
+  const columns = useMemo(() => shownColumns(table, arrangement), [table, arrangement.hidden]);
   const list = useDocumentPages(where, isWhole(where) ? table.count : null);
   const scroll = useVirtualScroll(place, list.total);
   useEffect(() => list.onView(scroll.first, scroll.last), [scroll.first, scroll.last]);
@@ -183,10 +192,12 @@ export function DocumentGrid(props: DocumentGridProps) {
   useLayoutEffect(() => void (latest.current = { ...props, columns }));
   const shared = useMemo((): GridRowShared => ({
     columns,
+    frozen: arrangement.frozen,
     properties: propertiesOf(table.schema),
     numbers: numberFields(table),
+    references: columns.filter((name) => tableOf(propertiesOf(table.schema)[name]) !== null),
     onOpen(position, id) {
-      setCurrent(position);
+      if (position !== null) setCurrent(position);
       latest.current.onOpen(id);
     },
     onToggle(row) {
@@ -204,7 +215,7 @@ export function DocumentGrid(props: DocumentGridProps) {
       if (left === "key") place.current?.focus();
     },
     onStore: (row, change) => latest.current.onEdit?.(row, change),
-  }), [columns, table, props.onEdit === null]);
+  }), [columns, arrangement.frozen, table, props.onEdit === null]);
 
   const onRows = useMemo(() => (id: number, at: number, rows: readonly Row[] | null) => {
     loaded.onRows(id, at, rows);
@@ -276,15 +287,23 @@ export function DocumentGrid(props: DocumentGridProps) {
           ? `row-${active._id}`
           : `cell-${active._id}-${column}`}
         tabIndex={0}
+        style={columnStyle(columns, arrangement)}
         onKeyDown={onKey}
         onScroll={scroll.onScroll}
       >
         <div className="grid-row grid-head" role="row" aria-rowindex={1}>
-          <span className="cell" role="columnheader">
+          <span className="cell check" role="columnheader">
             <span className="sr-only">Selected</span>
           </span>
-          {columns.map((name) => (
-            <HeadCell key={name} name={name} order={props.order} isNumber={shared.numbers.has(name)} />
+          {columns.map((name, at) => (
+            <HeadCell
+              key={name}
+              name={name}
+              order={props.order}
+              isNumber={shared.numbers.has(name)}
+              frozenAt={at < arrangement.frozen ? at : null}
+              onResize={(width) => arrange(withWidth(arrangement, name, width))}
+            />
           ))}
         </div>
         <div
@@ -292,7 +311,7 @@ export function DocumentGrid(props: DocumentGridProps) {
           role="rowgroup"
           // Placeholders are hidden from assistive technology.
           aria-busy={!loaded.hasRows(scroll.first, scroll.last)}
-          style={{ height: scroll.height, minWidth: `calc(2.25rem + ${columns.length} * 13rem)` }}
+          style={{ height: scroll.height }}
         >
           <PendingRows
             first={scroll.first}
@@ -333,42 +352,12 @@ export function DocumentGrid(props: DocumentGridProps) {
   );
 }
 
-/** A column's name. The select beside the filters orders by keyboard. */
-function HeadCell({ name, order, isNumber }: {
-  readonly name: string;
-  readonly order: GridOrder;
-  readonly isNumber: boolean;
-}) {
-  const { field, descending, isSortable, onSort } = order;
-  const sorted = field === name;
-  return (
-    <span
-      className={isNumber ? "cell number" : "cell"}
-      role="columnheader"
-      aria-sort={sorted ? descending ? "descending" : "ascending" : undefined}
-      title={isSortable(name) ? undefined : `An index on ${name} would allow sorting by it`}
-    >
-      {isSortable(name)
-        ? (
-          <button type="button" className="sort" tabIndex={-1} onClick={() => onSort(name)}>
-            {name}
-          </button>
-        )
-        : name}
-    </span>
-  );
-}
-
 function numberFields({ schema }: TableOverview): ReadonlySet<string> {
   const isNumber = (type: unknown) => type === "number" || type === "integer";
   return new Set(
     Object.entries(propertiesOf(schema)).filter(([, field]) => isNumber(plainOf(field)["type"]))
       .map(([name]) => name),
   );
-}
-
-function columnsOf({ schema }: TableOverview): readonly string[] {
-  return ["_id", ...Object.keys(propertiesOf(schema)).slice(0, COLUMNS_MAX), "_creationTime"];
 }
 
 /** Rows of the mounted pages by position. */

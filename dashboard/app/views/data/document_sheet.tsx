@@ -13,7 +13,7 @@ import { Time } from "../../ui/format.tsx";
 import { type Fields, fieldsOf, FormTabs, SchemaForm } from "../../ui/schema_form.tsx";
 import { useSaveKey } from "../../ui/save_key.ts";
 import { Empty, Loading } from "../../ui/view.tsx";
-import { hrefOfDocument } from "./cell.tsx";
+import { Reference } from "./cell.tsx";
 import { exampleOf, propertiesOf, tableOf } from "../../server/json_schema.ts";
 
 const JsonEditor = lazy(async () => ({ default: (await import("../../ui/json_editor.tsx")).JsonEditor }));
@@ -150,13 +150,18 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
     });
   }
 
+  const references = document === undefined ? [] : referencesOf(table, document);
+  const labels = useQuery(
+    api.data.labels,
+    references.length === 0 ? "skip" : { ids: references.map(({ id }) => id) },
+  );
   const changedByOthers = document !== undefined && seen !== null && documentId !== null &&
     !deepEqual(ownFields(document), ownFields(seen));
   return (
     <Dialog
       open
       form="side"
-      title={documentId === null ? `New document in ${table.name}` : "Document"}
+      title={documentId === null ? `New document in ${table.name}` : `Document in ${table.name}`}
       focusAfter=".table-page [role=grid]"
       unsaved={dirty}
       onClose={onClose}
@@ -196,11 +201,11 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
           <dd>
             <Time at={Number(document["_creationTime"])} />
           </dd>
-          {referencesOf(table, document).map(({ name, id, to }) => (
+          {references.map(({ name, id, to }) => (
             <Fragment key={name}>
               <dt>{name}</dt>
-              <dd className="mono">
-                <a href={to}>{id}</a>
+              <dd>
+                <Reference table={to} id={id} labels={labels} onOpen={onOpen} />
               </dd>
             </Fragment>
           ))}
@@ -250,7 +255,7 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
 function referencesOf({ schema }: TableOverview, document: Fields) {
   return Object.entries(propertiesOf(schema)).flatMap(([name, property]) => {
     const [table, id] = [tableOf(property), document[name]];
-    return table === null || typeof id !== "string" ? [] : [{ name, id, to: hrefOfDocument(table, id) }];
+    return table === null || typeof id !== "string" ? [] : [{ name, id, to: table }];
   });
 }
 

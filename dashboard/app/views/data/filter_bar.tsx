@@ -1,6 +1,6 @@
 /** Search, filters and order of a table's documents. */
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
-import { choicesOf, plainOf, propertiesOf } from "../../server/json_schema.ts";
+import { choicesOf, plainOf, propertiesOf, type Schema, tableOf } from "../../server/json_schema.ts";
 import { useRoute } from "../../shell/route.ts";
 import { Button, Icon } from "../../ui/controls.tsx";
 import { pickerText } from "../../ui/format.tsx";
@@ -17,6 +17,7 @@ import {
   takesValue,
   whereOf,
 } from "./filters.ts";
+import { ReferenceValue } from "./reference_value.tsx";
 
 export function FilterBar({ table, onChange }: {
   readonly table: TableOverview;
@@ -167,7 +168,14 @@ function FilterFields({ table, fields, filter, position, onChange }: {
   );
 }
 
-/** A choice for enums and booleans, a date picker for the creation time, otherwise text. */
+/** Whether a field has dates: the creation time, in milliseconds, or ISO strings. */
+function dateFormat(field: string, schema: Schema): "millis" | "date" | "date-time" | null {
+  if (field === "_creationTime") return "millis";
+  const { format } = plainOf(schema);
+  return format === "date" || format === "date-time" ? format : null;
+}
+
+/** A choice for enums and booleans, pickers for dates and references, otherwise text. */
 function FilterValue({ label, table, field, op, value, onChange }: {
   readonly label: string;
   readonly table: TableOverview;
@@ -193,16 +201,41 @@ function FilterValue({ label, table, field, op, value, onChange }: {
       </select>
     );
   }
-  if (field === "_creationTime") {
+  const referenced = tableOf(schema);
+  if (referenced !== null && op !== "contains") {
+    return <ReferenceValue key={field} label={label} table={referenced} value={value} onChange={onChange} />;
+  }
+  const format = op === "contains" ? null : dateFormat(field, schema);
+  if (format === "date") {
+    return (
+      <input
+        className="input fit"
+        type="date"
+        aria-label={label}
+        value={value}
+        onChange={({ target }) => onChange(target.value)}
+      />
+    );
+  }
+  if (format !== null) {
+    const at = format === "millis" ? Number(value) : Date.parse(value);
     return (
       <input
         className="input fit"
         type="datetime-local"
         step="1"
         aria-label={label}
-        value={value === "" ? "" : pickerText(Number(value))}
-        onChange={({ target }) =>
-          onChange(target.value === "" ? "" : String(new Date(target.value).getTime()))}
+        value={value === "" || Number.isNaN(at) ? "" : pickerText(at)}
+        onChange={({ target }) => {
+          const entered = new Date(target.value);
+          onChange(
+            target.value === ""
+              ? ""
+              : format === "millis"
+              ? String(entered.getTime())
+              : entered.toISOString(),
+          );
+        }}
       />
     );
   }

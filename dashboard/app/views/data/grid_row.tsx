@@ -3,7 +3,8 @@ import { type KeyboardEvent, memo, useState } from "react";
 import { choicesOf, plainOf, type Schema } from "../../server/json_schema.ts";
 import { parseJson } from "../../server/json_text.ts";
 import { Icon } from "../../ui/controls.tsx";
-import { Cell } from "./cell.tsx";
+import { Cell, type Labels } from "./cell.tsx";
+import { cellLook } from "./grid_head.tsx";
 
 export interface CellEditorProps {
   readonly name: string;
@@ -99,10 +100,15 @@ export type Row = Readonly<Record<string, unknown>> & {
 /** Props shared by all rows, with a stable identity. */
 export interface GridRowShared {
   readonly columns: readonly string[];
+  /** First columns that stay while scrolling sideways. */
+  readonly frozen: number;
   readonly properties: Readonly<Record<string, Schema>>;
   /** Names of the number fields, which are right-aligned. */
   readonly numbers: ReadonlySet<string>;
-  readonly onOpen: (position: number, id: string) => void;
+  /** Names of the fields that refer to documents. */
+  readonly references: readonly string[];
+  /** Opens a row, or a document that one refers to, whose position is `null`. */
+  readonly onOpen: (position: number | null, id: string) => void;
   readonly onToggle: (row: Row) => void;
   /** Starts editing a field; `null` if the table is read-only. */
   readonly onEdit:
@@ -123,15 +129,16 @@ interface GridRowProps {
   readonly column: number | null;
   /** Name of the field being edited. */
   readonly editing: string | null;
+  readonly labels: Labels | undefined;
   readonly shared: GridRowShared;
 }
 
 export const GridRow = memo(function GridRow(
-  { row, position, top, selected, changed, column, editing, shared }: GridRowProps,
+  { row, position, top, selected, changed, column, editing, labels, shared }: GridRowProps,
 ) {
   // Render edit buttons only in the hovered row: one per cell would dominate rendering while scrolling.
   const [pointed, setPointed] = useState(false);
-  const { columns, properties, numbers, onOpen, onToggle, onEdit, onLeave, onStore } = shared;
+  const { columns, frozen, properties, numbers, onOpen, onToggle, onEdit, onLeave, onStore } = shared;
   return (
     <div
       id={`row-${row._id}`}
@@ -159,7 +166,7 @@ export const GridRow = memo(function GridRow(
         <span
           key={name}
           id={`cell-${row._id}-${index + 1}`}
-          className={numbers.has(name) ? "cell number" : "cell"}
+          {...cellLook(numbers.has(name), index < frozen ? index : null)}
           role="gridcell"
           data-current={column === index + 1}
         >
@@ -179,7 +186,13 @@ export const GridRow = memo(function GridRow(
             )
             : (
               <>
-                <Cell value={row[name]} name={name} schema={properties[name]} />
+                <Cell
+                  value={row[name]}
+                  name={name}
+                  schema={properties[name]}
+                  labels={labels}
+                  onOpen={(id) => onOpen(null, id)}
+                />
                 {pointed && onEdit !== null && !name.startsWith("_") && (
                   <button
                     type="button"

@@ -1,6 +1,6 @@
 /** One table: filter, grid, and actions on the table and on selected documents. */
 import { useMemo, useState } from "react";
-import { useMutation } from "syncline/react";
+import { useMutation, useQuery } from "syncline/react";
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
 import { adminSession } from "../../server/admin_session.ts";
 import { api, seenField, type Where } from "../../server/api.ts";
@@ -12,14 +12,18 @@ import { Menu } from "../../ui/menu.tsx";
 import { runPageTask, type TaskControl } from "../../ui/page_tasks.ts";
 import { saveFile } from "../../ui/save_file.ts";
 import { attempt, showToast } from "../../ui/toasts.tsx";
-import { DocumentGrid, type FieldChange, type GridOrder } from "./document_grid.tsx";
-import { DocumentSheet, isReadOnly, NEW } from "./document_sheet.tsx";
+import { Loading } from "../../ui/view.tsx";
+import { useColumns } from "./columns.ts";
+import { DocumentGrid, type FieldChange } from "./document_grid.tsx";
+import { DocumentSheet, type DocumentSheetProps, isReadOnly, NEW } from "./document_sheet.tsx";
 import { FilterBar } from "./filter_bar.tsx";
 import { BY_TIME, filtersOf, indexParam, isWhole, orderingIndex, whereOf } from "./filters.ts";
+import type { GridOrder } from "./grid_head.tsx";
 import type { Row } from "./grid_row.tsx";
 import { ImportDialog } from "./import_dialog.tsx";
 import { SchemaDialog } from "./schema_map.tsx";
 import { SetFieldDialog } from "./set_field_dialog.tsx";
+import { TableViews } from "./table_views.tsx";
 
 type ExportFormat = "jsonl" | "csv";
 
@@ -63,12 +67,19 @@ async function exportDocuments(
   return new Blob([...parts, ...waiting], { type: response.headers.get("Content-Type") ?? "" });
 }
 
-export function TablePage({ table }: { readonly table: TableOverview }) {
+export interface TablePageProps {
+  readonly table: TableOverview;
+  /** All tables, for documents of others that are opened here. */
+  readonly tables: readonly TableOverview[];
+}
+
+export function TablePage({ table, tables }: TablePageProps) {
   const { path: [, , documentId], search } = useRoute();
   const where = useMemo(() => whereOf(table, search), [table.name, search.toString()]);
   const [chosen, setChosen] = useState<ReadonlyMap<string, Row>>(new Map());
   const [open, setOpen] = useState<"schema" | "import" | null>(null);
   const patch = useMutation(api.data.patch);
+  const arranged = useColumns(table);
   const here = Object.fromEntries(search);
   const order = orderOf(table, {
     search,
@@ -102,6 +113,7 @@ export function TablePage({ table }: { readonly table: TableOverview }) {
           />
         </div>
         <div className="row">
+          {arranged !== null && <TableViews table={table} arranged={arranged} search={search} />}
           <TableMenu table={table} where={where} onOpen={setOpen} />
           {!isReadOnly(table) && (
             <Button tone="accent" onClick={() => show(NEW)}>
@@ -117,17 +129,20 @@ export function TablePage({ table }: { readonly table: TableOverview }) {
             : "An index supports a part of this filter. All documents that it finds are scanned."}
         </p>
       )}
-      <DocumentGrid
-        key={JSON.stringify(where)}
-        table={table}
-        where={where}
-        order={order}
-        selected={chosen}
-        onSelect={setChosen}
-        onShown={(rows) => setChosen((before) => refreshed(before, rows))}
-        onOpen={show}
-        onEdit={isReadOnly(table) ? null : (row, change) => void attempt(() => editField(row, change))}
-      />
+      {arranged === null ? <Loading /> : (
+        <DocumentGrid
+          key={JSON.stringify(where)}
+          table={table}
+          where={where}
+          order={order}
+          arranged={arranged}
+          selected={chosen}
+          onSelect={setChosen}
+          onShown={(rows) => setChosen((before) => refreshed(before, rows))}
+          onOpen={show}
+          onEdit={isReadOnly(table) ? null : (row, change) => void attempt(() => editField(row, change))}
+        />
+      )}
       {chosen.size > 0 && !isReadOnly(table) && (
         <SelectionActions
           table={table}
@@ -136,9 +151,10 @@ export function TablePage({ table }: { readonly table: TableOverview }) {
         />
       )}
       {documentId !== undefined && (
-        <DocumentSheet
+        <OpenDocument
           key={documentId}
           table={table}
+          tables={tables}
           documentId={documentId === NEW ? null : documentId}
           onClose={() => show(null)}
           onOpen={show}
@@ -148,6 +164,13 @@ export function TablePage({ table }: { readonly table: TableOverview }) {
       {open === "import" && <ImportDialog table={table} onClose={() => setOpen(null)} />}
     </section>
   );
+}
+
+/** A document of this table, or of another one that a document refers to. */
+function OpenDocument({ table, tables, documentId, ...sheet }: DocumentSheetProps & TablePageProps) {
+  const found = useQuery(api.data.get, documentId === null ? "skip" : { id: documentId });
+  const own = tables.find(({ name }) => name === found?.table) ?? table;
+  return <DocumentSheet {...sheet} table={own} documentId={documentId} />;
 }
 
 function orderOf(table: TableOverview, { search, where, onChange }: {

@@ -1,9 +1,9 @@
 /** One function: arguments, a run under any identity with its details, and a query's live result. */
-import { lazy, Suspense, useId, useState } from "react";
-import { useAction, useQuery } from "syncline/react";
+import { lazy, Suspense, useState } from "react";
+import { useAction } from "syncline/react";
 import type { FunctionFacts } from "../../../../mod/functions/api/system_context.ts";
 import type { FunctionRun } from "../../../../mod/ops/admin/run_function.ts";
-import { api, type RunAs } from "../../server/api.ts";
+import { api } from "../../server/api.ts";
 import { parseJson } from "../../server/json_text.ts";
 import { Badge, Button } from "../../ui/controls.tsx";
 import { count, duration, Time } from "../../ui/format.tsx";
@@ -13,78 +13,9 @@ import { Card, Loading, Table } from "../../ui/view.tsx";
 import { type PastRun, useArguments } from "./arguments.ts";
 import { LiveResult, type Watched } from "./live_result.tsx";
 import { FunctionPerformance } from "./performance.tsx";
+import { RunOutput } from "../../ui/run_output.tsx";
 import { FunctionReference } from "./reference.tsx";
-
-interface Caller {
-  readonly kind: "nobody" | "user" | "me";
-  /** Email address or ID of the user. */
-  readonly user: string;
-}
-
-const OFFERED = 20;
-
-/** Selects the run identity of a function: signed out, a user found by email or name, or the administrator. */
-function RunAsField({ caller, onChange }: {
-  readonly caller: Caller;
-  readonly onChange: (caller: Caller) => void;
-}) {
-  const id = useId();
-  const users = useUsers(caller);
-  return (
-    <div className="row">
-      <label htmlFor={id}>Run as</label>
-      <select
-        id={id}
-        className="input fit"
-        value={caller.kind}
-        onChange={(event) => onChange({ ...caller, kind: event.target.value as Caller["kind"] })}
-      >
-        <option value="nobody">signed out</option>
-        <option value="user">a user</option>
-        <option value="me">me (administrator)</option>
-      </select>
-      {caller.kind === "user" && (
-        <>
-          <input
-            className="input grow"
-            aria-label="User"
-            placeholder="Email, name or ID"
-            list={`${id}-users`}
-            value={caller.user}
-            onChange={(event) => onChange({ ...caller, user: event.target.value })}
-          />
-          <datalist id={`${id}-users`}>
-            {users.map(({ userId, email, name }) => (
-              <option key={userId} value={email ?? userId}>{name ?? userId}</option>
-            ))}
-          </datalist>
-        </>
-      )}
-    </div>
-  );
-}
-
-function useUsers({ kind, user }: Caller) {
-  const search = user.trim();
-  const found = useQuery(
-    api.users.list,
-    kind !== "user" ? "skip" : {
-      ...(search !== "" && { search }),
-      paginationOpts: { numItems: OFFERED, cursor: null },
-    },
-  );
-  return found?.page ?? [];
-}
-
-/** Returns the run identity. The input is an email address of a suggested user or a user ID. */
-function useRunAs(caller: Caller): RunAs {
-  const users = useUsers(caller);
-  const me = useQuery(api.administrators.me);
-  if (caller.kind === "me") return me ? { adminId: me.adminId } : null;
-  if (caller.kind === "nobody" || caller.user.trim() === "") return null;
-  const entered = caller.user.trim();
-  return { userId: users.find(({ email }) => email === entered.toLowerCase())?.userId ?? entered };
-}
+import { type Caller, RunAsField, signedOut, useRunAs } from "../../ui/run_as.tsx";
 
 const JsonEditor = lazy(async () => ({ default: (await import("../../ui/json_editor.tsx")).JsonEditor }));
 
@@ -98,7 +29,7 @@ export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
   const run = useAction(api.functions.run);
   const { text, setText, runs, addRun } = useArguments(fact);
   const [form, setForm] = useState(fact.args !== null && "properties" in fact.args);
-  const [caller, setCaller] = useState<Caller>({ kind: "nobody", user: "" });
+  const [caller, setCaller] = useState<Caller>(signedOut);
   const as = useRunAs(caller);
   const [result, setResult] = useState<FunctionRun | null>(null);
   const [busy, setBusy] = useState(false);
@@ -156,6 +87,7 @@ export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
         }
       >
         <div className="stack">
+          {fact.doc !== null && <p className="doc">{fact.doc}</p>}
           {fact.args !== null && (
             <FormTabs label="Argument editor" form={form} fields={fieldsOf(text)} onForm={setForm} />
           )}
@@ -227,19 +159,7 @@ function Result({ run: { result, logLines, ms, ts, reads } }: { readonly run: Fu
       }
     >
       <div className="stack">
-        <pre className="result">
-          {result.ok
-            ? JSON.stringify(result.value, null, 2)
-            : `${result.error.message}\n${result.error.stack ?? ""}${
-              result.error.data === null ? "" : `\n${JSON.stringify(result.error.data, null, 2)}`
-            }`}
-        </pre>
-        {logLines.length > 0 && (
-          <>
-            <h2>Log lines</h2>
-            <pre className="result">{logLines.join("\n")}</pre>
-          </>
-        )}
+        <RunOutput result={result} logLines={logLines} />
         {reads !== null && reads.length > 0 && (
           <>
             <h2>Reads</h2>

@@ -1,14 +1,26 @@
-/** Histogram of runs over time. Dragging, or Shift with the arrow keys, selects the time filter. */
+/** Histogram of runs over time by outcome, with deploys. Dragging, or Shift with the arrow keys, selects the time filter. */
 import { type KeyboardEvent, type PointerEvent, useRef, useState } from "react";
+import { href } from "../../shell/route.ts";
 import { count, timeText, utcText } from "../../ui/format.tsx";
-import type { Bar } from "./use_logs.ts";
+import { type Bar, OUTCOME_LABELS, OUTCOMES, type RunOutcome } from "./use_logs.ts";
+import type { DeployedVersion } from "./versions.ts";
 
 export interface RunHistogramProps {
   readonly bars: readonly Bar[];
+  readonly versions: readonly DeployedVersion[];
   readonly onChoose: (span: { readonly from: number; readonly to: number }) => void;
 }
 
-export function RunHistogram({ bars, onChoose }: RunHistogramProps) {
+/** Drawn from the bottom to the top, so that failures are above. */
+const STACK = OUTCOMES.toReversed();
+
+function totalOf(bars: readonly Bar[], outcome: RunOutcome): number {
+  return bars.reduce((sum, { runs }) => sum + (runs[outcome] ?? 0), 0);
+}
+
+const sumOf = ({ runs }: Bar): number => Object.values(runs).reduce((sum, count) => sum + count, 0);
+
+export function RunHistogram({ bars, versions, onChoose }: RunHistogramProps) {
   const place = useRef<HTMLDivElement>(null);
   /** Highlighted bar; `null` shows the totals of all bars. */
   const [current, setCurrent] = useState<number | null>(null);
@@ -17,7 +29,9 @@ export function RunHistogram({ bars, onChoose }: RunHistogramProps) {
   if (bars.length === 0) return null;
   const at = Math.min(current ?? bars.length - 1, bars.length - 1);
   const [first, last] = anchor === null ? [at, at] : [Math.min(anchor, at), Math.max(anchor, at)];
-  const most = Math.max(1, ...bars.map(({ runs }) => runs));
+  const most = Math.max(1, ...bars.map(sumOf));
+  const [start, end] = [bars[0]?.from ?? 0, bars.at(-1)?.to ?? 0];
+  const deploys = versions.filter(({ deployedAt }) => deployedAt >= start && deployedAt < end);
 
   function choose(): void {
     const [from, to] = [bars[first]?.from, bars[last]?.to];
@@ -49,9 +63,13 @@ export function RunHistogram({ bars, onChoose }: RunHistogramProps) {
   }
 
   const chosen = current === null ? bars : bars.slice(first, last + 1);
-  const runs = chosen.reduce((sum, bar) => sum + bar.runs, 0);
-  const failed = chosen.reduce((sum, bar) => sum + bar.failed, 0);
-  const totals = `${count(runs)} runs, ${count(failed)} failed`;
+  const shown = OUTCOMES.map((outcome) => ({ outcome, runs: totalOf(chosen, outcome) }));
+  const found = shown.filter(({ runs }) => runs > 0);
+  const totals = [
+    `${count(chosen.reduce((sum, bar) => sum + sumOf(bar), 0))} runs`,
+    ...found.filter(({ outcome }) => outcome !== "success")
+      .map(({ outcome, runs }) => `${count(runs)} ${OUTCOME_LABELS[outcome]}`),
+  ].join(", ");
   const span = `${timeText(chosen[0]?.from ?? 0)} – ${timeText(chosen.at(-1)?.to ?? 0)}`;
   return (
     <div className="histogram">
@@ -84,15 +102,40 @@ export function RunHistogram({ bars, onChoose }: RunHistogramProps) {
             className="bar"
             data-chosen={current !== null && position >= first && position <= last}
           >
-            <span data-failed="true" style={{ height: `${100 * bar.failed / most}%` }} />
-            <span style={{ height: `${100 * (bar.runs - bar.failed) / most}%` }} />
+            {STACK.map((outcome) =>
+              (bar.runs[outcome] ?? 0) > 0 && (
+                <span
+                  key={outcome}
+                  data-outcome={outcome}
+                  style={{ height: `${100 * (bar.runs[outcome] ?? 0) / most}%` }}
+                />
+              )
+            )}
           </span>
         ))}
       </div>
+      {deploys.length > 0 && (
+        <ul className="deploys" aria-label="Deploys">
+          {deploys.map(({ hash, deployedAt }) => (
+            <li key={hash} style={{ left: `${100 * (deployedAt - start) / (end - start)}%` }}>
+              <a href={href(["versions"])} title={`Deployed at ${timeText(deployedAt)}`}>
+                {hash.slice(0, 7)}
+              </a>
+            </li>
+          ))}
+        </ul>
+      )}
       <p className="row quiet small">
         <span title={utcText(bars[0]?.from ?? 0)}>{timeText(bars[0]?.from ?? 0)}</span>
         <span className="grow" />
-        <span aria-hidden="true">{current === null ? totals : `${totals}, ${span}`}</span>
+        <span aria-hidden="true">
+          {found.map(({ outcome, runs }) => (
+            <span key={outcome} className="outcome" data-outcome={outcome}>
+              {OUTCOME_LABELS[outcome]} {count(runs)}
+            </span>
+          ))}
+          {current !== null && span}
+        </span>
         <span className="grow" />
         <span title={utcText(bars.at(-1)?.to ?? 0)}>{timeText(bars.at(-1)?.to ?? 0)}</span>
       </p>

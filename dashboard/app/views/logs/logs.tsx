@@ -12,13 +12,24 @@ import { Card, Empty, Table, View } from "../../ui/view.tsx";
 import { RunHistogram } from "./histogram.tsx";
 import { useCallerNames } from "../../ui/caller_names.ts";
 import { UserFilter } from "./user_filter.tsx";
-import { type LoggedRun, OUTCOME_LABELS, type RunsPage, runsPage, useLogs } from "./use_logs.ts";
+import {
+  isOutcome,
+  type LoggedRun,
+  OUTCOME_LABELS,
+  OUTCOMES,
+  type RunsPage,
+  runsPage,
+  useLogs,
+} from "./use_logs.ts";
+import { lastDeploy, useVersions, type VersionSpan } from "./versions.ts";
 
 const REQUEST_RUNS_MAX = 100;
 
 /** Details of one run: log lines, error, and the other runs of its request. */
-function RunSheet({ run, caller, onClose, onOpen, hrefOf }: {
+function RunSheet({ run, version, caller, onClose, onOpen, hrefOf }: {
   readonly run: LoggedRun;
+  /** The last deploy before the run; `null` if unknown. */
+  readonly version: VersionSpan | null;
   /** Name of the caller. */
   readonly caller: string;
   readonly onOpen: (run: LoggedRun) => void;
@@ -61,6 +72,22 @@ function RunSheet({ run, caller, onClose, onOpen, hrefOf }: {
             {run.requestId}
           </a>
         </dd>
+        {version !== null && (
+          <>
+            <dt>Version</dt>
+            <dd>
+              <a className="mono" href={href(["versions"])}>{version.hash.slice(0, 7)}</a> ·{" "}
+              <a
+                href={hrefOf({
+                  from: String(version.from),
+                  ...(version.to !== null && { to: String(version.to) }),
+                })}
+              >
+                runs since this deploy
+              </a>
+            </dd>
+          </>
+        )}
         <dt>Commit</dt>
         <dd>{run.ts === null ? "–" : count(run.ts)}</dd>
         <dt>Read</dt>
@@ -68,6 +95,11 @@ function RunSheet({ run, caller, onClose, onOpen, hrefOf }: {
         <dt>Wrote</dt>
         <dd>{count(run.documentsWritten)} documents, {count(run.indexRowsWritten)} index rows</dd>
       </dl>
+      {run.args !== null && (
+        <Card title="Arguments">
+          <pre className="result" tabIndex={0} aria-label="Arguments">{formatted(run.args)}</pre>
+        </Card>
+      )}
       {run.error !== null && (
         <Card title="Error">
           <pre className="result">{[run.error.message, run.error.stack ?? ""].join("\n").trim()}</pre>
@@ -103,6 +135,15 @@ function RunSheet({ run, caller, onClose, onOpen, hrefOf }: {
   );
 }
 
+/** Indents JSON, unless it was cut. */
+function formatted(json: string): string {
+  try {
+    return JSON.stringify(JSON.parse(json), null, 2);
+  } catch {
+    return json;
+  }
+}
+
 const FILTERS = [
   "function",
   "kind",
@@ -126,7 +167,7 @@ const SPANS = [
   ["604800000", "Last 7 days"],
 ] as const;
 
-const FAILURES = Object.keys(OUTCOME_LABELS).filter((outcome) => outcome !== "success").join(",");
+const FAILURES = OUTCOMES.filter((outcome) => outcome !== "success").join(",");
 
 const DURATIONS = [
   ["", "Duration: any"],
@@ -158,6 +199,7 @@ export function Logs() {
   const here = Object.fromEntries(search);
   const set = (changes: Partial<Record<FilterName, string>>) =>
     replace(["logs"], { ...here, run: "", ...changes });
+  const versions = useVersions();
   const nameOf = useCallerNames(logs.runs.map(({ caller }) => caller));
   const runId = search.get("run");
   const run = useRun(runId, [...(opened === null ? [] : [opened]), ...logs.runs]);
@@ -203,7 +245,7 @@ export function Logs() {
             options: SPANS,
           },
           choice("kind", "Kind", KINDS),
-          choice("outcome", "Outcome", [FAILURES, ...Object.keys(OUTCOME_LABELS)]),
+          choice("outcome", "Outcome", [FAILURES, ...OUTCOMES]),
           choice("level", "Level", LEVELS),
           {
             label: "Duration",
@@ -241,6 +283,7 @@ export function Logs() {
       )}
       <RunHistogram
         bars={logs.bars}
+        versions={versions}
         onChoose={({ from, to }) => set({ from: String(from), to: String(to) })}
       />
       {logs.error !== null && <p className="field-error" role="alert">{logs.error}</p>}
@@ -303,6 +346,7 @@ export function Logs() {
       {run && (
         <RunSheet
           run={run}
+          version={lastDeploy(versions, run.at)}
           caller={nameOf(run.caller)}
           onClose={() => showRun(null)}
           onOpen={showRun}
@@ -344,7 +388,7 @@ function chipText(name: FilterName, value: string, nameOf: (caller: string | nul
 }
 
 const valueText = (value: string): string =>
-  value === FAILURES ? "any failure" : OUTCOME_LABELS[value] ?? value;
+  value === FAILURES ? "any failure" : isOutcome(value) ? OUTCOME_LABELS[value] : value;
 
 /** Returns a run by ID: one of those given, or from the server. `null` if there is none, `undefined` while it loads. */
 function useRun(id: string | null, known: readonly LoggedRun[]): LoggedRun | null | undefined {

@@ -47,7 +47,7 @@ function eventOf(part: string): StreamEvent | null {
 
 export type { LoggedRun };
 
-export const OUTCOME_LABELS: Readonly<Record<string, string>> = {
+export const OUTCOME_LABELS: Readonly<Record<LoggedRun["outcome"], string>> = {
   success: "success",
   user_error: "rejected",
   error: "error",
@@ -55,12 +55,16 @@ export const OUTCOME_LABELS: Readonly<Record<string, string>> = {
   refused: "refused",
 };
 
-/** Runs between `from` and `to`. */
+export type RunOutcome = LoggedRun["outcome"];
+export const OUTCOMES = Object.keys(OUTCOME_LABELS) as readonly RunOutcome[];
+
+export const isOutcome = (name: string): name is RunOutcome => Object.hasOwn(OUTCOME_LABELS, name);
+
+/** Runs between `from` and `to`, by outcome. */
 export interface Bar {
   readonly from: number;
   readonly to: number;
-  readonly runs: number;
-  readonly failed: number;
+  readonly runs: Readonly<Partial<Record<RunOutcome, number>>>;
 }
 
 export interface RunsPage {
@@ -153,11 +157,10 @@ export function useLogs(filter: string, live: boolean): Logs {
 }
 
 function barsOf({ from, barMs, bars, outcomes }: Histogram): readonly Bar[] {
-  const success = outcomes.indexOf("success");
   return bars.map((counts, position) => {
-    const runs = counts.reduce((sum, count) => sum + count, 0);
     const start = from + position * barMs;
-    return { from: start, to: start + barMs, runs, failed: runs - (counts[success] ?? 0) };
+    const runs = Object.fromEntries(outcomes.map((outcome, at) => [outcome, counts[at] ?? 0]));
+    return { from: start, to: start + barMs, runs };
   });
 }
 
@@ -169,14 +172,14 @@ function withRun(bars: readonly Bar[], { at, outcome }: LoggedRun): readonly Bar
   const moved = Math.max(0, Math.floor((at - newest.from) / width));
   const kept = bars.slice(Math.min(moved, bars.length));
   const come = Math.min(moved, bars.length);
-  const added = Array.from({ length: come }, (_, position) => {
+  const added = Array.from({ length: come }, (_, position): Bar => {
     const from = newest.from + (moved - come + position + 1) * width;
-    return { from, to: from + width, runs: 0, failed: 0 };
+    return { from, to: from + width, runs: {} };
   });
-  const failed = outcome === "success" ? 0 : 1;
-  return [...kept, ...added].map((bar) =>
-    at >= bar.from && at < bar.to ? { ...bar, runs: bar.runs + 1, failed: bar.failed + failed } : bar
-  );
+  return [...kept, ...added].map((bar) => {
+    if (at < bar.from || at >= bar.to) return bar;
+    return { ...bar, runs: { ...bar.runs, [outcome]: (bar.runs[outcome] ?? 0) + 1 } };
+  });
 }
 
 interface StreamOptions {

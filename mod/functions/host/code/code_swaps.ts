@@ -9,6 +9,7 @@ import type { IsolateStarter } from "../process/isolate.ts";
 import type { ReaderPool } from "../readers/reader_pool.ts";
 import type { Runners } from "../runners/runners.ts";
 import type { MutationWriter, ReplaceResult } from "../writer/mutation_writer.ts";
+import type { AdHocQueries } from "./ad_hoc_queries.ts";
 import type { ServedCode } from "./served_code.ts";
 
 export interface LoadOptions {
@@ -32,9 +33,12 @@ export interface CodeSwapsParts {
   readonly commits: CommitPublisher;
   readonly code: HostCode | undefined;
   readonly log: Log;
+  readonly adHoc: AdHocQueries;
 }
 
 export class CodeSwaps {
+  /** Runs queries that are not part of the served code. */
+  readonly adHoc: AdHocQueries;
   readonly #parts: CodeSwapsParts;
   /** Settles with the newest swap. */
   #last: Promise<unknown> = Promise.resolve();
@@ -42,6 +46,7 @@ export class CodeSwaps {
 
   constructor(parts: CodeSwapsParts) {
     this.#parts = parts;
+    this.adHoc = parts.adHoc;
   }
 
   /** Sets the other processes that read this database. */

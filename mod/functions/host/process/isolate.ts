@@ -56,6 +56,8 @@ export interface IsolateStarter {
   standBy?(): void;
   /** Sets the environment of runners. */
   useEnv?(env: Readonly<Record<string, string>>): void;
+  /** Starts a reader with a query that is not part of the app, in JavaScript. Never rejects. */
+  startAdHoc?(version: Version, code: string): Promise<StartResult>;
   /** Starts a reader that only checks this version against the data. Never rejects. */
   check?(version: Version, bounds: CheckBounds): Promise<StartResult>;
 }

@@ -62,6 +62,7 @@ interface StartOptions {
   readonly version: Version;
   readonly gate?: BootGate | null;
   readonly check?: CheckBounds;
+  readonly adHocQuery?: string;
   readonly onProcess?: (process: IsolateProcess) => void;
 }
 
@@ -151,6 +152,10 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     return this.#start("reader", { version, check: bounds });
   }
 
+  startAdHoc(version: Version, code: string): Promise<StartResult> {
+    return this.#start("reader", { version, adHocQuery: code });
+  }
+
   /** A file name that is reused after its isolate: the runtime caches data by file path. */
   #freePlace(): string {
     for (let number = 1;; number++) {
@@ -197,7 +202,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
 
   async #startProcess(
     role: IsolateRole,
-    { version, gate = null, check, onProcess = () => {} }: StartOptions,
+    { version, gate = null, check, adHocQuery, onProcess = () => {} }: StartOptions,
   ): Promise<StartResult> {
     const name = `${role}-${++this.#started}`;
     const socketPath = join(this.#runDir, name);
@@ -248,6 +253,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         ...(cacheBytes !== undefined && { cacheBytes }),
         ...(version.deployed && { version: version.hash }),
         ...(check && { check }),
+        ...(adHocQuery !== undefined && { adHocQuery }),
         ...(gate !== null && this.#waits(role) && { waits: true }),
       });
       const process = new IsolateProcess({

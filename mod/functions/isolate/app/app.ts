@@ -14,6 +14,8 @@ export interface LoadedFunction {
   readonly udfPath: string;
   readonly spec: FunctionSpec;
   readonly system: boolean;
+  /** Its doc comment, if it has one. */
+  readonly doc?: string;
 }
 
 export interface App {

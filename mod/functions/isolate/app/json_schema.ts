@@ -14,6 +14,12 @@ export function jsonSchemaOf(schema: z.ZodType): JsonSchema {
   return made;
 }
 
+/** Whether a schema has `.meta({ redact: true })`. Only the schema can find it, in the registry of the app's zod. */
+function isRedacted(schema: object): boolean {
+  const { meta } = schema as { readonly meta?: () => { readonly redact?: unknown } | undefined };
+  return typeof meta === "function" && Reflect.apply(meta, schema, [])?.redact === true;
+}
+
 function convert(schema: z.ZodType): JsonSchema {
   try {
     return z.toJSONSchema(schema, {
@@ -21,6 +27,7 @@ function convert(schema: z.ZodType): JsonSchema {
       unrepresentable: "any",
       cycles: "ref",
       override({ zodSchema, jsonSchema }) {
+        if (isRedacted(zodSchema)) jsonSchema["redact"] = true;
         const table = idSchemaTable(zodSchema);
         if (table === undefined) return;
         jsonSchema.type = "string";

@@ -6,11 +6,12 @@ import { functionLimits } from "../../../limits.ts";
 import { authHooks, authHooksModule, profileExport } from "../../api/auth_hooks.ts";
 import { type CronDefinition, cronDefinitions } from "../../api/cron_jobs.ts";
 import { ProfileBuilder } from "../../api/profile.ts";
-import { functionSpec } from "../../api/registration.ts";
+import { functionSpec, untypedInternalQuery } from "../../api/registration.ts";
 import { schemaDefinition, tablesNamedByIds } from "../../api/schema.ts";
 import { issueText } from "../../api/zod_issues.ts";
 import { schedulerLimits } from "../../limits.ts";
 import { findModules, type ModuleFile } from "../../module_files.ts";
+import { AD_HOC_MODULE } from "../../wire/app_sources.ts";
 import { isSystemPath, type SystemModule, systemTables } from "../../system_module.ts";
 import type { WireCron } from "../../wire/messages.ts";
 import { inspected } from "../ctx/log_lines.ts";
@@ -109,6 +110,8 @@ export interface AppModule {
   /** Path prefix of its functions. Empty for the root. */
   readonly modulePath: string;
   readonly exports: Readonly<Record<string, unknown>>;
+  /** Doc comments by the name of the export. Absent if the module was not bundled. */
+  readonly docs?: Readonly<Record<string, string>>;
 }
 
 interface LoadableModule extends Omit<AppModule, "exports"> {
@@ -120,15 +123,37 @@ type BundledModules = readonly (readonly [
   name: string,
   modulePath: string,
   load: LoadableModule["load"],
+  docs?: NonNullable<AppModule["docs"]>,
 ])[];
 
-/** Loads an app from its bundle with the modules of the service. @throws BrokenAppError */
-export async function loadBundle(path: string, systemModules: readonly SystemModule[]): Promise<LoadedApp> {
+/**
+ * Loads an app from its bundle with the modules of the service, and the JavaScript of a query that is not part of it.
+ * @throws BrokenAppError
+ */
+export async function loadBundle(
+  path: string,
+  systemModules: readonly SystemModule[],
+  adHocQuery?: string,
+): Promise<LoadedApp> {
   const bundle = await imported("The app", () => import(fileUrl(path)));
   const modules = (bundle["default"] as BundledModules).map(
-    ([name, modulePath, load]) => ({ name, modulePath, load }),
+    ([name, modulePath, load, docs]) => ({ name, modulePath, load, ...(docs && { docs }) }),
   );
-  return await loadModules(modules, systemModules);
+  const added = adHocQuery === undefined
+    ? []
+    : [{ ...AD_HOC_MODULE, load: async () => ({ query: await adHocFunction(adHocQuery) }) }];
+  return await loadModules([...modules, ...added], systemModules);
+}
+
+/** Loads a module whose default export is the handler of a query, or a query. Its imports are those of app code. */
+async function adHocFunction(code: string): Promise<unknown> {
+  const url = `data:text/javascript;base64,${new TextEncoder().encode(code).toBase64()}`;
+  const { default: exported } = await import(url) as { readonly default?: unknown };
+  if (typeof exported === "function") return untypedInternalQuery({ handler: exported as () => unknown });
+  if (functionSpec(exported)?.kind === "query") return exported;
+  throw new TypeError(
+    'the text must be a function, such as async (ctx) => await ctx.db.query("orders").take(10)',
+  );
 }
 
 /** Loads an app from its functions folder with the modules of the service. @throws BrokenAppError */
@@ -157,8 +182,8 @@ async function loadModules(
   // Ignores ids named by other apps in this process.
   const namedBefore = new Set(tablesNamedByIds());
   const modules: AppModule[] = [];
-  for (const { name, modulePath, load } of loadable) {
-    modules.push({ name, modulePath, exports: await imported(name, load) });
+  for (const { load, ...module } of loadable) {
+    modules.push({ ...module, exports: await imported(module.name, load) });
   }
   const named = [...tablesNamedByIds()].filter((table) => !namedBefore.has(table));
   return assembleApp(modules, { systemModules, named });
@@ -262,12 +287,7 @@ function declared<Result>({ name, exports }: AppModule, read: (exported: unknown
 
 function register(
   functions: Map<string, LoadedFunction>,
-  { modulePath, name, exports, system }: {
-    readonly modulePath: string;
-    readonly name: string;
-    readonly exports: Readonly<Record<string, unknown>>;
-    readonly system: boolean;
-  },
+  { modulePath, name, exports, docs = {}, system }: AppModule & { readonly system: boolean },
 ): void {
   for (const exportName of Object.keys(exports)) {
     const spec = functionSpec(valueOf(exports, { exportName, name }));
@@ -287,7 +307,8 @@ function register(
         `${name}: ${exportName} has to be an internalMutation: the service alone calls it`,
       );
     }
-    functions.set(udfPath, { udfPath, spec, system });
+    const doc = Object.hasOwn(docs, exportName) ? docs[exportName] : undefined;
+    functions.set(udfPath, { udfPath, spec, system, ...(doc !== undefined && { doc }) });
   }
 }
 

@@ -28,7 +28,9 @@ export class DatabaseApi {
     const table = reads.tableOf(id);
     if (table === null) return null;
     this.#tables.readable(this.#frame, table);
-    return reads.get(id);
+    const found = reads.get(id);
+    this.#frame.call.tracer?.document(table, found !== null);
+    return found;
   }
 
   query(table: string): TableQueryApi {

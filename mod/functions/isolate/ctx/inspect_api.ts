@@ -128,13 +128,14 @@ function tableFacts({ name, definition, ofService }: ReturnType<AppTables["all"]
   };
 }
 
-function functionFacts({ udfPath, spec, system }: LoadedFunction): FunctionFacts {
+function functionFacts({ udfPath, spec, system, doc }: LoadedFunction): FunctionFacts {
   const { kind, visibility, args, returns } = spec;
   return {
     path: udfPath,
     kind,
     visibility,
     ofService: system,
+    doc: doc ?? null,
     args: args === null ? null : jsonSchemaOf(args),
     returns: returns === null ? null : jsonSchemaOf(returns),
   };

@@ -15,6 +15,7 @@ import {
 } from "./cursor.ts";
 import { filterPredicate } from "./filter_expression.ts";
 import { IndexRangeBuilder, SearchFilterBuilder } from "./index_range.ts";
+import type { TracedRead } from "../runs/read_tracer.ts";
 import { notJsonHint } from "../runs/json_text.ts";
 
 type Predicate = (doc: Doc) => boolean;
@@ -61,6 +62,8 @@ export interface QueryPositions {
 export class TableQueryApi {
   readonly #state: QueryState;
   #cursorOwner: CursorOwner | null = null;
+  /** The record of the running read, if the call is traced. */
+  #trace: TracedRead | null = null;
 
   constructor(state: QueryState) {
     this.#state = state;
@@ -183,6 +186,7 @@ export class TableQueryApi {
       );
     }
     await this.#turn();
+    this.#traced();
     return frame.reads.count(table, source.index, source.bounds);
   }
 
@@ -289,8 +293,20 @@ export class TableQueryApi {
   }
 
   #passes(doc: Doc): boolean {
-    for (const predicate of this.#state.predicates) if (!predicate(doc)) return false;
+    const trace = this.#trace;
+    for (const predicate of this.#state.predicates) {
+      if (!(trace === null ? predicate(doc) : trace.passes(doc, predicate))) return false;
+    }
+    if (trace !== null) trace.returned++;
     return true;
+  }
+
+  /** Begins the record of a read of a traced call. */
+  #traced(): TracedRead | null {
+    const { frame: { call: { tracer } }, table, definition, source } = this.#state;
+    return this.#trace = tracer === null
+      ? null
+      : tracer.begin(table, { definition, source: source ?? wholeTable });
   }
 
   #take(count: number): Doc[] {
@@ -299,7 +315,13 @@ export class TableQueryApi {
     if (predicates.length === 0 && source?.from !== "search") {
       const { frame, table, order } = this.#state;
       const { index, bounds } = source ?? wholeTable;
-      return frame.reads.take(table, index, bounds, { order: order ?? "asc", count });
+      const rows = frame.reads.take(table, index, bounds, { order: order ?? "asc", count });
+      const trace = this.#traced();
+      if (trace !== null) {
+        trace.documents += rows.length;
+        trace.returned += rows.length;
+      }
+      return rows;
     }
     const rows: Doc[] = [];
     for (const doc of this.#rows()) {
@@ -325,11 +347,13 @@ export class TableQueryApi {
     const { frame, table } = this.#state;
     const source = this.#state.source ?? wholeTable;
     const { after, until, expected } = range;
+    const trace = this.#traced();
     if (source.from === "search") {
       let offset = 0;
       for (const doc of frame.reads.search(table, source.index, source.search)) {
         if (until?.at === "offset" && offset >= until.offset) return;
         offset++;
+        if (trace !== null) trace.documents++;
         if (after?.at === "offset" && offset <= after.offset) continue;
         yield { doc, place: { at: "offset", offset } };
       }
@@ -340,7 +364,10 @@ export class TableQueryApi {
       ...(until?.at === "key" ? { until: until.key } : {}),
       ...(expected === undefined ? {} : { expected }),
     });
-    for (const { doc, key } of rows) yield { doc, place: { at: "key", key } };
+    for (const { doc, key } of rows) {
+      if (trace !== null) trace.documents++;
+      yield { doc, place: { at: "key", key } };
+    }
   }
 
   #scan({ index, bounds }: IndexSource, options: Omit<ScanOptions, "order">): IterableIterator<ScanRow> {

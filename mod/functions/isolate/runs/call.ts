@@ -6,6 +6,7 @@ import { functionLimits } from "../../../limits.ts";
 import type { Lineage } from "../../api/system_context.ts";
 import type { AuthScope, Identity } from "../../identity.ts";
 import { LogLines } from "../ctx/log_lines.ts";
+import type { ReadTracer } from "./read_tracer.ts";
 import type { ContextUser, RejectionTracker } from "./unhandled_failures.ts";
 import { UndoLog } from "./undo_log.ts";
 
@@ -24,6 +25,8 @@ export class Call implements RejectionTracker {
   scope: AuthScope = "nothing";
   /** Whether the run read the clock or the random generator. */
   nondeterministic = false;
+  /** Records what is read. `null` for calls that are not traced. */
+  tracer: ReadTracer | null = null;
   /** Created on first use (determinism.ts). */
   random: (() => number) | null = null;
   /** The scheduled function that caused it. */

@@ -67,15 +67,12 @@ export async function runQueryBatch(parts: ReaderParts, asked: RunQueryBatch): P
   for (const [position, query] of queries.entries()) {
     const at = progress.begin(position);
     const startedAt = monotonic();
-    const { ending, logLines, readSet, scope, nondeterministic, use } = await runQuery(app, query, {
-      reads: database.beginQuery(),
-      at,
-    });
+    const { ending, logLines, ...run } = await runQuery(app, query, { reads: database.beginQuery(), at });
     const now = monotonic();
     const outcome = ending.ok && query.base !== undefined
       ? keptResults.send(ending.text, { base: query.base, logLines, segments })
       : wireOutcome(ending, { logLines, segments });
-    answers.push({ outcome, readSet, scope, nondeterministic, durationMs: now - startedAt, use });
+    answers.push({ outcome, durationMs: now - startedAt, ...run });
     chars += ending.ok ? ending.text.length : ending.error.message.length;
     if (lastMs.size >= FUNCTIONS_MAX) lastMs.clear();
     lastMs.set(query.udfPath, now - startedAt);

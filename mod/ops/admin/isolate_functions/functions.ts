@@ -5,6 +5,7 @@ import { UserError } from "../../../errors.ts";
 import type {
   AnyDataModel,
   FunctionFacts,
+  JsonSchema,
   SystemQueryCtx,
   TableFacts,
 } from "../../../functions/api/service.ts";
@@ -52,6 +53,17 @@ export const schema = adminQuery({
   args: {},
   handler: (ctx): TableFacts[] =>
     ctx.inspector.tables().filter(({ name, ofService }) => !ofService || readableSystemTables.has(name)),
+});
+
+/** Returns the JSON Schemas of arguments by the path of the app's functions, without functions that accept any. */
+export const argsSchemas = systemQuery({
+  args: {},
+  handler: (ctx): Record<string, JsonSchema> =>
+    Object.fromEntries(
+      ctx.inspector.functions().flatMap(({ path, ofService, args }) =>
+        ofService || args === null ? [] : [[path, args]]
+      ),
+    ),
 });
 
 export const sizes = systemQuery({

@@ -1,0 +1,103 @@
+/** The columns of a table's grid: which are shown, how wide, and how many stay while scrolling sideways. */
+import { type CSSProperties, useEffect, useMemo, useRef, useState } from "react";
+import { useMutation, useQuery } from "syncline/react";
+import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
+import type { TableColumns, TableView } from "../../../../mod/ops/admin/isolate_functions/views.ts";
+import { api } from "../../server/api.ts";
+import { propertiesOf } from "../../server/json_schema.ts";
+import { attempt } from "../../ui/toasts.tsx";
+
+export type { TableColumns, TableView };
+
+/** Maximum number of columns; the document shows the remaining fields. */
+const COLUMNS_MAX = 60;
+/** Width of the column with the check boxes. */
+const CHECK = "2.25rem";
+const WIDTH_PX = 208;
+const WIDTH_MIN_PX = 48;
+const WIDTH_MAX_PX = 2_000;
+export const FROZEN_MAX = 4;
+/** Changes are stored when the columns have been the same for this long. */
+const SAVED_AFTER_MS = 400;
+
+const usual: TableColumns = { hidden: [], widths: {}, frozen: 1 };
+
+/** All columns that a table's grid can show. */
+export function columnsOf({ schema }: TableOverview): readonly string[] {
+  return ["_id", ...Object.keys(propertiesOf(schema)).slice(0, COLUMNS_MAX), "_creationTime"];
+}
+
+/** The columns that are shown. */
+export function shownColumns(table: TableOverview, { hidden }: TableColumns): readonly string[] {
+  return columnsOf(table).filter((name) => !hidden.includes(name));
+}
+
+export function widthOf(name: string, { widths }: TableColumns): number {
+  return widths[name] ?? WIDTH_PX;
+}
+
+export function withWidth(columns: TableColumns, name: string, width: number): TableColumns {
+  const bounded = Math.round(Math.max(WIDTH_MIN_PX, Math.min(WIDTH_MAX_PX, width)));
+  return { ...columns, widths: { ...columns.widths, [name]: bounded } };
+}
+
+/** Widths and positions of the columns, as custom properties of the grid. */
+export function columnStyle(shown: readonly string[], columns: TableColumns): CSSProperties {
+  const style: Record<string, string> = {};
+  const widths = shown.map((name) => widthOf(name, columns));
+  let left = 0;
+  for (const [at, width] of widths.entries()) {
+    if (at < columns.frozen) style[`--left${at}`] = `calc(${CHECK} + ${left}px)`;
+    left += width;
+  }
+  style["--columns"] = [CHECK, ...widths.map((width) => `${width}px`)].join(" ");
+  style["--row"] = `calc(${CHECK} + ${left}px)`;
+  return style as CSSProperties;
+}
+
+export interface ArrangedColumns {
+  readonly columns: TableColumns;
+  /** Saved views of the table, which have names. */
+  readonly views: readonly TableView[];
+  /** Changes the columns, now and for the next visit. */
+  readonly arrange: (columns: TableColumns) => void;
+  readonly reset: () => void;
+}
+
+/** The administrator's columns of a table; `null` until they are loaded. */
+export function useColumns({ name: table }: TableOverview): ArrangedColumns | null {
+  const stored = useQuery(api.views.list, { table });
+  const save = useMutation(api.views.save);
+  const [edited, setEdited] = useState<TableColumns | null>(null);
+  /** Columns that are not stored yet. */
+  const unsaved = useRef<
+    { readonly columns: TableColumns; readonly timer: ReturnType<typeof setTimeout> } | null
+  >(null);
+  const store = () => {
+    if (unsaved.current === null) return;
+    const { columns, timer } = unsaved.current;
+    clearTimeout(timer);
+    unsaved.current = null;
+    const { hidden, widths, frozen } = columns;
+    void attempt(() =>
+      save({ table, name: "", filters: "", hidden: [...hidden], widths: { ...widths }, frozen })
+    );
+  };
+  useEffect(() => store, []);
+  const columns = useMemo(
+    () => edited ?? stored?.find(({ name }) => name === "") ?? usual,
+    [edited, stored],
+  );
+  if (stored === undefined) return null;
+  const arrange = (columns: TableColumns) => {
+    setEdited(columns);
+    clearTimeout(unsaved.current?.timer);
+    unsaved.current = { columns, timer: setTimeout(store, SAVED_AFTER_MS) };
+  };
+  return {
+    columns,
+    views: stored.filter(({ name }) => name !== ""),
+    arrange,
+    reset: () => arrange(usual),
+  };
+}
