@@ -40,6 +40,7 @@ export const serviceErrors = {
   role_required: [403, "Your role does not allow this"],
   mfa_required: [403, "A second factor is required to finish the sign-in"],
   email_not_verified: [403, "The email address is not verified yet"],
+  anonymous_disabled: [403, "Anonymous sign-in is disabled"],
   magic_link_disabled: [403, "Signing in by mail is disabled"],
   key_not_permitted: [403, "The API key does not permit this call"],
   invalid_upload_url: [403, "The upload URL is not valid"],

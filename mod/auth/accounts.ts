@@ -22,6 +22,10 @@ export interface AccountPolicy {
   readonly passkeys: boolean;
   /** Patterns of functions that API keys of users may call; empty if users create none. */
   readonly userKeys: readonly string[];
+  /** Whether clients may sign in without an account. */
+  readonly anonymous: boolean;
+  /** How long anonymous users without a session are kept, in milliseconds. */
+  readonly anonymousUserMs: number;
   /** Whether an address must be verified before the first sign-in. */
   readonly requireVerification: boolean;
 }
@@ -79,12 +83,13 @@ export class UserAccounts {
     if ((name?.length ?? 0) > authLimits.nameCharsMax) throw new ServiceError("invalid_name");
     // Check before hashing, which is a thousand times more expensive. The transaction makes the final decision.
     if (await calls.query(system.emailTaken, { email })) throw new ServiceError("email_in_use");
-    const prepared = policy.requireVerification ? null : sessions.prepare(requester);
+    const prepared = sessions.prepare(requester);
     const signedUp = await calls.mutate(system.signUp, {
       email,
       ...(name !== undefined && { name }),
       passwordHash: await passwords.hash(password),
-      session: prepared?.row ?? null,
+      session: prepared.row,
+      requireVerification: policy.requireVerification,
     });
     if (signedUp === null) throw new ServiceError("email_in_use");
     limits.welcome({ account: `user ${email}`, client: requester.client });
@@ -97,8 +102,18 @@ export class UserAccounts {
         store: (code) => calls.mutate(system.requestCode, { code, signups: false }),
       });
     }
-    if (prepared === null || signedUp.session === null) return { verificationRequired: true };
+    if (signedUp.session === null) return { verificationRequired: true };
     return await sessions.complete(signedUp.session, prepared);
+  }
+
+  /** Creates a user without an address and signs in. Throws `anonymous_disabled`. */
+  async signInAnonymously(requester: Requester): Promise<Tokens> {
+    const { policy, calls, limits, sessions } = this.#parts;
+    limits.tryAnonymous(requester.client);
+    if (!policy.anonymous) throw new ServiceError("anonymous_disabled");
+    const prepared = sessions.prepare(requester);
+    const session = await calls.mutate(system.signInAnonymously, { session: prepared.row });
+    return await sessions.complete(session, prepared);
   }
 
   /** Throws `invalid_credentials`, with the same timing for an unknown address, `email_not_verified` or `mfa_required`. */

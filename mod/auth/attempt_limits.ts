@@ -12,6 +12,8 @@ export interface Requester {
   readonly client: string;
   /** The `User-Agent`, by which users recognise their sessions. */
   readonly userAgent: string | null;
+  /** Session with which it signs in; an anonymous user's is replaced. */
+  readonly priorSession?: string | null;
 }
 
 type LimitName = keyof typeof rateLimits;
@@ -47,6 +49,7 @@ export class AttemptLimits {
       failuresPerAccount: limiter("failuresPerAccount"),
       failuresPerAccountAndClient: limiter("failuresPerAccountAndClient"),
       factorFailures: limiter("factorFailures"),
+      anonymousPerClient: limiter("anonymousPerClient"),
       refreshesPerClient: limiter("refreshesPerClient"),
       mailsPerClient: limiter("mailsPerClient"),
       mailsPerAddress: limiter("mailsPerAddress"),
@@ -59,6 +62,11 @@ export class AttemptLimits {
   /** Counts an attempt with a password, code, link or setup token. */
   tryCredential(client: string): void {
     this.#take("credentialsPerClient", addressKey(client));
+  }
+
+  /** Counts an anonymous sign-in. */
+  tryAnonymous(client: string): void {
+    this.#take("anonymousPerClient", addressKey(client));
   }
 
   /** Counts a refresh. */

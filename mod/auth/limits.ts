@@ -129,6 +129,8 @@ export const authLimits = {
   userAgentCharsMax: 200,
   /** Stored length of an administrator's client address. */
   addressCharsMax: 64,
+  /** Default time for which anonymous users without a session are kept. */
+  anonymousUserMs: 30 * 86_400_000,
   /** Maximum number of users found by a search. */
   usersFoundMax: 100,
   /** Documents deleted with a user in one transaction. */
@@ -149,6 +151,8 @@ export const rateLimits = {
   factorFailures: { burst: 10, perMinute: 0.2 },
   /** Look-ups of API keys that do not exist, by client address. */
   unknownKeysPerClient: { burst: 60, perMinute: 60 },
+  /** Anonymous sign-ins by client address, which a whole office may share; each creates a user. */
+  anonymousPerClient: { burst: 60, perMinute: 6 },
   /** Refreshes by client address, which a whole office may share. */
   refreshesPerClient: { burst: 600, perMinute: 1_200 },
   /** Mail requests by client address. */

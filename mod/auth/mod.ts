@@ -2,6 +2,7 @@
 import type { Context, Hono } from "hono";
 import type { CommitEntry } from "../engine/types.ts";
 import { type MainAction, mainAction } from "../functions/main_actions.ts";
+import { addressKey } from "../kit/client_address.ts";
 import type { Log } from "../kit/log.ts";
 import { AccessTokens } from "./tokens/access_token.ts";
 import { type AccountParts, type AccountPolicy, UserAccounts } from "./accounts.ts";
@@ -229,7 +230,7 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
   const admins = new AdminAccounts(parts);
   const secondFactor = new SecondFactor(parts, { appName: () => appName });
   const passkeys = new Passkeys(parts, { appName: () => appName, publicUrl: options.publicUrl });
-  const sweeper = readOnly ? null : createSweeper({ calls, now, log });
+  const sweeper = readOnly ? null : createSweeper({ calls, policy: currentPolicy, now, log });
   return {
     authenticator,
     admins,
@@ -248,6 +249,13 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
       adminAccounts: admins,
       secondFactor,
       passkeys,
+      async sessionOf(token, client) {
+        const verified = await authenticator.verify(token, `address ${addressKey(client)}`);
+        if (verified.ok) return verified.identity.sessionId;
+        // Not ignored: an anonymous user would lose its data.
+        if (verified.error === "access token expired") throw new ServiceError("invalid_token");
+        return null;
+      },
       sessionNamedBy: (token) => authenticator.sessionNamedBy(token),
       providers: () => signIns.names,
       oauth: (requester, onFinish) =>

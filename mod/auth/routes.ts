@@ -58,6 +58,8 @@ export interface AuthRoutesOptions {
   readonly adminAccounts: AdminAccounts;
   readonly secondFactor: SecondFactor;
   readonly passkeys: Passkeys;
+  /** Returns the session of a valid access token; `null` if it has ended. Throws `invalid_token` for an expired token. */
+  readonly sessionOf: (token: string, client: string) => Promise<string | null>;
   /** Returns the session of a genuine access token, expired or not; otherwise `null`. */
   readonly sessionNamedBy: (token: string) => Promise<string | null>;
   /** Names of the configured providers. */
@@ -75,6 +77,7 @@ export interface AuthRoutesOptions {
 
 /** Operations for metrics, by the last part of the path. */
 const operations = {
+  "anonymous": "anonymous_sign_in",
   "signup": "sign_up",
   "signin": "sign_in",
   "refresh": "refresh",
@@ -101,6 +104,7 @@ export function authRoutes(
     adminAccounts,
     secondFactor,
     passkeys,
+    sessionOf,
     sessionNamedBy,
     providers,
     oauth,
@@ -113,6 +117,13 @@ export function authRoutes(
     client: clientOf(c),
     userAgent: c.req.header("user-agent") ?? null,
   });
+  const bearer = (c: Context) => /^Bearer +(\S+)$/i.exec(c.req.header("authorization") ?? "")?.[1];
+  /** The sender of a sign-in with the session it had before. */
+  const signer = async (c: Context): Promise<Requester> => {
+    const token = bearer(c);
+    const priorSession = token === undefined ? null : await sessionOf(token, clientOf(c));
+    return { ...requester(c), priorSession };
+  };
 
   app.use("*", async (c, next) => {
     await next();
@@ -131,20 +142,21 @@ export function authRoutes(
     const { magicLink, signups } = accounts.offered;
     return c.json({ password: true, magicLink, signups, oauth: providers() });
   });
+  app.post("/anonymous", async (c) => c.json(await accounts.signInAnonymously(requester(c))));
   app.post(
     "/signup",
-    async (c) => c.json(await accounts.signUp(await readBody(c, bodies.signUp), requester(c))),
+    async (c) => c.json(await accounts.signUp(await readBody(c, bodies.signUp), await signer(c))),
   );
   app.post(
     "/signin",
-    async (c) => c.json(await accounts.signIn(await readBody(c, bodies.signIn), requester(c))),
+    async (c) => c.json(await accounts.signIn(await readBody(c, bodies.signIn), await signer(c))),
   );
   app.post(
     "/refresh",
     async (c) => c.json(await accounts.refresh(await readBody(c, bodies.refresh), requester(c))),
   );
   app.post("/signout", async (c) => {
-    const token = /^Bearer +(\S+)$/i.exec(c.req.header("authorization") ?? "")?.[1];
+    const token = bearer(c);
     const sessionId = token === undefined ? null : await sessionNamedBy(token);
     await accounts.signOut({ refreshToken: await optionalRefreshToken(c), sessionId });
     return c.json({});
@@ -164,7 +176,7 @@ export function authRoutes(
   });
   app.post("/reset/confirm", async (c) => {
     const { password, ...proof } = await readBody(c, bodies.reset);
-    return c.json(await mailAccounts.confirmReset({ given: givenProof(proof), password }, requester(c)));
+    return c.json(await mailAccounts.confirmReset({ given: givenProof(proof), password }, await signer(c)));
   });
   app.post("/magic/request", async (c) => {
     mailAccounts.requestMagic(await readBody(c, bodies.magicMail), requester(c));
@@ -173,19 +185,19 @@ export function authRoutes(
   app.post(
     "/magic/verify",
     async (c) =>
-      c.json(await mailAccounts.verifyMagic(givenProof(await readBody(c, bodies.proof)), requester(c))),
+      c.json(await mailAccounts.verifyMagic(givenProof(await readBody(c, bodies.proof)), await signer(c))),
   );
 
   app.post("/mfa/verify", async (c) => {
     const { challenge, ...given } = await readBody(c, bodies.mfa);
     const proof = proofSchema.safeParse(given);
     if (!proof.success) throw new ServiceError("bad_request", "Expected a code or a recovery code");
-    return c.json(await secondFactor.finishSignIn({ challenge, given: proof.data }, requester(c)));
+    return c.json(await secondFactor.finishSignIn({ challenge, given: proof.data }, await signer(c)));
   });
 
   app.post("/passkey/verify", async (c) => {
     const { response } = await readBody(c, bodies.passkey);
-    return c.json(await passkeys.signIn(response, requester(c)));
+    return c.json(await passkeys.signIn(response, await signer(c)));
   });
 
   app.route("/oauth", oauth(requester, (status) => onAnswer?.(PROVIDER_OPERATION, status)));

@@ -31,6 +31,15 @@ export const tables = {
       searchField: "name",
     }),
 
+  /** Users who signed in without an account. */
+  _anonymous_users: defineTable({
+    user: id("_users"),
+    /** When to check whether the user has a session. */
+    checkAt: instant,
+    /** Whether the user had none at the last check. Such a user is deleted at `checkAt`. */
+    leaving: z.boolean(),
+  }).index("by_user", ["user"]).index("by_check", ["checkAt"]),
+
   /** Administrators, who are not users. */
   _admins: defineTable({
     /** Normalized; unique. */
@@ -170,7 +179,7 @@ export const tables = {
     expiresAt: instant,
     /** For the app's `onSignIn`, which runs at the end; absent for administrators. */
     event: z.object({
-      by: z.enum(["password", "mail", "provider", "token", "administrator", "passkey"]),
+      by: z.enum(["password", "mail", "provider", "token", "administrator", "passkey", "anonymous"]),
       provider: z.string().optional(),
       issuer: z.string().optional(),
       claims: z.record(z.string(), z.unknown()).optional(),
@@ -213,6 +222,8 @@ export const tables = {
     subject: z.string(),
     email: z.string().optional(),
     name: z.string().optional(),
+    /** For anonymous users, who sign up or in with the identity. */
+    signUp: z.object({ claims: z.record(z.string(), z.unknown()), linkByEmail: z.boolean() }).optional(),
     expiresAt: instant,
   }).index("by_token", ["tokenHash"]).index("by_expiry", ["expiresAt"]),
 };

@@ -145,6 +145,8 @@ const OPTION_GROUPS: readonly (readonly [title: string, names: readonly OptionNa
     "disableTotp",
     "disablePasskeys",
     "userKeys",
+    "anonymousSignIn",
+    "anonymousUserTtl",
     "accessTokenTtl",
     "smtpUrl",
     "mailFrom",

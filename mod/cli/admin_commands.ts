@@ -44,6 +44,8 @@ async function openAccountsOffline(dataDir: string, log: Log): Promise<OfflineAc
         totp: false,
         passkeys: false,
         userKeys: [],
+        anonymous: false,
+        anonymousUserMs: 0,
         requireVerification: false,
       },
       accessTokenMs: 0,

@@ -143,6 +143,8 @@ export function accountsConfig(options: ServeOptions): AccountsConfig {
       totp: !options.disableTotp,
       passkeys: !options.disablePasskeys,
       userKeys: options.userKeys,
+      anonymous: options.anonymousSignIn,
+      anonymousUserMs: options.anonymousUserTtl,
       requireVerification: options.requireVerification,
     },
     accessTokenMs: options.accessTokenTtl,

@@ -69,7 +69,7 @@ export function unauditedAdminAction<Args extends z.ZodType>(
 
 function outcomeOf(error: unknown): Outcome {
   if (error instanceof UserError || error instanceof ServiceError) {
-    const data = { code: error.code, data: error instanceof UserError ? error.data : null };
+    const data = { code: error.code, data: error.data };
     return { ok: false, error: { kind: "user", message: error.message, data }, logLines: [] };
   }
   const message = error instanceof Error ? error.message : String(error);

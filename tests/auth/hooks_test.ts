@@ -161,7 +161,7 @@ Deno.test("OH4 the hook cannot be called by clients or their functions, and cann
       named: [],
     });
   const handler = () => null;
-  for (const name of ["onUserCreated", "onSignIn"]) {
+  for (const name of ["onUserCreated", "onUserPromoted", "onSignIn"]) {
     assert.throws(
       () => load({ [name]: mutation({ args: {}, handler }) }),
       /auth\.ts: .* has to be an internalMutation/,

@@ -7,7 +7,15 @@ Deno.test("users read their account and change their name", async () => {
   await using accounts = await startTestAccounts();
   const { accessToken, userId } = await accounts.signUp(email);
   await accounts.call("_auth:setName", { name: "  Ann " }, accessToken);
-  const account = { userId, email, emailVerified: false, name: "Ann", hasPassword: true, profile: null };
+  const account = {
+    userId,
+    email,
+    emailVerified: false,
+    name: "Ann",
+    hasPassword: true,
+    anonymous: false,
+    profile: null,
+  };
   assert.deepEqual(await accounts.call("_auth:account", {}, accessToken), account);
   await accounts.call("_auth:setName", { name: "" }, accessToken);
   assert.deepEqual(await accounts.call("_auth:account", {}, accessToken), { ...account, name: null });

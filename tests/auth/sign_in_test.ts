@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
+import { anonymous } from "../../mod/functions/identity.ts";
 import { PasswordHasher } from "../../mod/auth/passwords.ts";
 import { password, startTestAccounts } from "./support/test_accounts.ts";
 
@@ -195,9 +196,9 @@ Deno.test("a hash of an outdated cost is replaced when its owner signs in", asyn
   await accounts.port.deleteRow(String(row?.["_id"]));
   const userId = String(accounts.port.rows("_users")[0]?.["_id"]);
   await accounts.port.mutate({
-    udfPath: "_system/auth:setOwnPassword",
-    args: { checkedHash: null, passwordHash: old },
-    identity: { principal: `user:${userId}`, userId, adminId: null, sessionId: null },
+    udfPath: "_system/auth:setUserPassword",
+    args: { userId, passwordHash: old },
+    identity: anonymous,
     origin: "system",
   });
   const signIn = (chosen: string) => accounts.post("/signin", { email: "a@example.com", password: chosen });

@@ -22,6 +22,7 @@ Deno.test("users change their name and password, and rejected changes report why
         emailVerified: false,
         name: "Ada",
         hasPassword: true,
+        anonymous: false,
         profile: null,
       });
       assert.deepEqual(client.authState(), { status: "signedIn", userId });

@@ -34,6 +34,8 @@ Deno.test({
           totp: true,
           passkeys: true,
           userKeys: [],
+          anonymous: false,
+          anonymousUserMs: 0,
           requireVerification: false,
         },
       },

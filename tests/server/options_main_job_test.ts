@@ -416,7 +416,16 @@ mainJobWith([
   },
 });
 
-mainJobWith(["workers", "storagePrivate", "disableMagicLink", "disableTotp", "disablePasskeys", "userKeys"], {
+mainJobWith([
+  "workers",
+  "storagePrivate",
+  "disableMagicLink",
+  "disableTotp",
+  "disablePasskeys",
+  "userKeys",
+  "anonymousSignIn",
+  "anonymousUserTtl",
+], {
   name: "the main job with several processes",
   fn: async () => {
     await using folder = new TempFolder();
@@ -429,6 +438,8 @@ mainJobWith(["workers", "storagePrivate", "disableMagicLink", "disableTotp", "di
       disableTotp: true,
       disablePasskeys: true,
       userKeys: "tasks:*",
+      anonymousSignIn: true,
+      anonymousUserTtl: "7d",
       metrics: true,
     }, { origins: ["https://pages.example.com"], onlyThose: true, privateFiles: true, metrics: "" });
     await server.mainJob();

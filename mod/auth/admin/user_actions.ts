@@ -1,12 +1,13 @@
 /** Actions on users that run in main: hashing, mail, deletion in several steps. At `_admin/users:<name>`. */
 import { z } from "zod";
 import { ServiceError, UserError } from "../../errors.ts";
+import type { Id } from "../../functions/api/service.ts";
 import { adminMainAction, type MainAction } from "../../functions/main_actions.ts";
 import { authLimits } from "../limits.ts";
 import type { AccountParts } from "../accounts.ts";
 import { normalizedEmail } from "../email_address.ts";
 import { checkedPassword } from "../passwords.ts";
-import { system } from "../system_calls.ts";
+import { system, type SystemCalls } from "../system_calls.ts";
 
 const createArgs = z.strictObject({
   email: z.string(),
@@ -105,14 +106,22 @@ class UserActions {
   async remove({ userId: given }: z.output<typeof userArgs>): Promise<{ deleted: number }> {
     const { calls } = this.#parts;
     if (await calls.query(system.addressOf, { userId: given }) === null) throw noSuchUser();
-    let deleted = 0;
-    for (;;) {
-      const step = await calls.mutate(system.deleteUserStep, { userId: given as never });
-      // Another request may have deleted the remaining documents.
-      if (step === null) return { deleted };
-      deleted += step.deleted;
-      if (step.done) return { deleted };
-    }
+    return { deleted: await deleteUser(calls, { userId: given as never }) };
+  }
+}
+
+/** Deletes a user and their documents in bounded steps. Returns the number of the app's documents deleted. */
+export async function deleteUser(
+  calls: SystemCalls,
+  user: { readonly userId: Id<"_users">; readonly anonymousOnly?: boolean },
+): Promise<number> {
+  let deleted = 0;
+  for (;;) {
+    const step = await calls.mutate(system.deleteUserStep, user);
+    // Another request may have deleted the remaining documents.
+    if (step === null) return deleted;
+    deleted += step.deleted;
+    if (step.done) return deleted;
   }
 }
 

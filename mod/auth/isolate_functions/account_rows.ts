@@ -2,6 +2,7 @@
 import type { Id } from "../../functions/api/service.ts";
 import { externalLimits } from "../limits.ts";
 import type { AuthDoc, AuthMutationCtx, AuthQueryCtx } from "../tables.ts";
+import { endAnonymity } from "./anonymous_rows.ts";
 import { endSessionsOf, type Owner, sessionsOf } from "./session_rows.ts";
 import {
   dropChallenges,
@@ -44,6 +45,7 @@ export async function removeUser(ctx: AuthMutationCtx, user: AuthDoc<"_users">):
   await dropChanges(ctx, user._id);
   await dropFactors(ctx, { user: user._id });
   await dropKeys(ctx, user._id);
+  await endAnonymity(ctx, user._id);
   await ctx.db.delete(user._id);
 }
 

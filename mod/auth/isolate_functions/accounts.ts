@@ -4,7 +4,7 @@ import { type Id, id } from "../../functions/api/service.ts";
 import { internalMutation, internalQuery } from "../tables.ts";
 import { adminByEmail, passwordHashOf, removeUser, setPasswordHash, userByEmail } from "./account_rows.ts";
 import { signIn as signInUser, signInAdmin } from "./factors/challenges.ts";
-import { insertUser, userCreated } from "./hooks.ts";
+import { admitUser, userAdmitted } from "./hooks.ts";
 import { newSessionSchema, type SignInResult } from "./session_rows.ts";
 
 const ownerKind = z.enum(["user", "admin"]);
@@ -65,28 +65,29 @@ export const signIn = internalMutation({
   },
 });
 
-/** Creates a user with a password. Opens a session unless the address must be verified first. */
+/** Creates or promotes a user with a password. Opens a session unless the address must be verified first. */
 export const signUp = internalMutation({
   args: {
     email: z.string(),
     name: z.string().optional(),
     passwordHash: z.string(),
-    session: newSessionSchema.nullable(),
+    session: newSessionSchema,
+    requireVerification: z.boolean(),
   },
   handler: async (
     ctx,
-    { email, name, passwordHash, session },
+    { email, name, passwordHash, session, requireVerification },
   ): Promise<{ userId: Id<"_users">; session: SignInResult | null } | null> => {
     if (await userByEmail(ctx, email) !== null) return null;
-    const userId = await insertUser(ctx, {
-      email,
-      emailVerified: false,
-      ...(name !== undefined && { name }),
-    });
-    await setPasswordHash(ctx, userId, passwordHash);
-    const event = { user: userId, by: "password" } as const;
-    await userCreated(ctx, event);
-    return { userId, session: session === null ? null : await signInUser(ctx, event, session) };
+    const fields = { email, emailVerified: false, ...(name !== undefined && { name }) };
+    const admitted = await admitUser(ctx, fields, session);
+    await setPasswordHash(ctx, admitted.user, passwordHash);
+    const event = { user: admitted.user, by: "password" } as const;
+    await userAdmitted(ctx, event, admitted);
+    return {
+      userId: admitted.user,
+      session: requireVerification ? null : await signInUser(ctx, event, session),
+    };
   },
 });
 

@@ -15,6 +15,7 @@ import {
   mutation,
   query,
 } from "../tables.ts";
+import { refuseAnonymous } from "./anonymous_rows.ts";
 import { type CredentialOwner, credentialOwner } from "./factors/own_factors.ts";
 import { refuseImpersonator, sessionToChange, signedInUser } from "./own_account.ts";
 import { existing } from "./users.ts";
@@ -88,7 +89,11 @@ export const addApiKey = internalMutation({
 /** Returns the calling user, who may add a key under the conditions of a second factor. */
 export const keyOwner = internalMutation({
   args: { mail: z.boolean(), now: z.number() },
-  handler: async (ctx, args): Promise<CredentialOwner> => await credentialOwner(ctx, args),
+  handler: async (ctx, args): Promise<CredentialOwner> => {
+    const owner = await credentialOwner(ctx, args);
+    await refuseAnonymous(ctx, owner.userId);
+    return owner;
+  },
 });
 
 /** Stores a key of the calling user. */

@@ -5,7 +5,7 @@ import { internalMutation } from "../tables.ts";
 import { dropChanges, setPasswordHash, takeOver, userByEmail } from "./account_rows.ts";
 import { newCodeSchema, proofSchema, storeCode, useCode } from "./code_rows.ts";
 import { signIn } from "./factors/challenges.ts";
-import { insertUser, userCreated } from "./hooks.ts";
+import { admitUser, userAdmitted } from "./hooks.ts";
 import { endSessionsOf, newSessionSchema, type SignInResult } from "./session_rows.ts";
 
 /** Stores a code if the address may receive one. Returns whether to send the mail. */
@@ -76,9 +76,9 @@ export const signInByMail = internalMutation({
     // The account's creator never proved to own the address: from now on only the owner of the mailbox has access.
     if (user !== null && !user.emailVerified) await takeOver(ctx, user);
     if (user !== null) return await signIn(ctx, { user: user._id, by: "mail" }, session);
-    const created = await insertUser(ctx, { email: code.email, emailVerified: true });
-    const event = { user: created, by: "mail" } as const;
-    await userCreated(ctx, event);
+    const admitted = await admitUser(ctx, { email: code.email, emailVerified: true }, session);
+    const event = { user: admitted.user, by: "mail" } as const;
+    await userAdmitted(ctx, event, admitted);
     return await signIn(ctx, event, session);
   },
 });

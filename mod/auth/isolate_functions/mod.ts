@@ -14,6 +14,7 @@ import {
 } from "./admins.ts";
 import * as administrators from "./administrators.ts";
 import { confirmEmail, requestChange, requestCode, resetPassword, signInByMail } from "./codes.ts";
+import { callerIsAnonymous, signInAnonymously, sweepAnonymous } from "./anonymous.ts";
 import { findChallenge, finishChallenge } from "./factors/challenges.ts";
 import * as keys from "./api_keys.ts";
 import { findPasskey, signInWithPasskey } from "./factors/passkey_rows.ts";
@@ -106,12 +107,14 @@ export const systemFunctions = {
   setUpFirstAdmin,
   setUserPassword,
   signIn,
+  signInAnonymously,
   signInByMail,
   signInWithPasskey,
   signInWithProvider,
   signUp,
   storeEnrolment: factors.storeEnrolment,
   sweep,
+  sweepAnonymous,
   takeFlow,
   unlinkIdentity,
 };
@@ -156,7 +159,7 @@ export const administratorFunctions = {
 export const apiKeyFunctions = { list: keys.listApiKeys, revoke: keys.revokeApiKey };
 
 /** Called by `ctx.auth` in functions of the app, at `_ctx/auth:<name>`. */
-const ctxFunctions = { requireFactor: factors.requireFactor };
+const ctxFunctions = { isAnonymous: callerIsAnonymous, requireFactor: factors.requireFactor };
 
 /** Tables and functions of accounts for the isolates. */
 export const authModules: readonly SystemModule[] = [

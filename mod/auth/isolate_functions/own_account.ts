@@ -13,6 +13,7 @@ import {
   query,
 } from "../tables.ts";
 import { passwordHashOf, setPasswordHash } from "./account_rows.ts";
+import { isAnonymous, refuseAnonymous } from "./anonymous_rows.ts";
 import { requireConfirmation } from "./factors/factor_rows.ts";
 import { endSession, endSessionsOf, type Owner, sessionsOf } from "./session_rows.ts";
 
@@ -22,6 +23,8 @@ interface OwnAccount {
   readonly emailVerified: boolean;
   readonly name: string | null;
   readonly hasPassword: boolean;
+  /** Whether the user signed in without an account. */
+  readonly anonymous: boolean;
   /** The app's profile of the user; `null` if it is empty. */
   readonly profile: Readonly<Record<string, unknown>> | null;
 }
@@ -35,7 +38,8 @@ export const account = query({
     if (user === null) return null;
     const { _id, email = null, emailVerified, name = null, profile = null } = user;
     const hasPassword = await passwordHashOf(ctx, _id) !== null;
-    return { userId: _id, email, emailVerified, name, hasPassword, profile };
+    const anonymous = await isAnonymous(ctx, _id);
+    return { userId: _id, email, emailVerified, name, hasPassword, anonymous, profile };
   },
 });
 
@@ -120,6 +124,7 @@ export const ownCredential = internalMutation({
     const userId = signedInUser(ctx);
     const user = await ctx.db.get(userId);
     if (user === null) throw notSignedIn();
+    await refuseAnonymous(ctx, userId);
     const hash = await passwordHashOf(ctx, userId);
     if (hash === null) await requireConfirmedUser(ctx, now);
     return { userId, email: user.email ?? null, hash };

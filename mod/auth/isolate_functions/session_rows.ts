@@ -3,6 +3,7 @@ import { z } from "zod";
 import { authLimits } from "../limits.ts";
 import type { Id } from "../../functions/api/service.ts";
 import type { AuthDoc, AuthMutationCtx, AuthQueryCtx } from "../tables.ts";
+import { checkAnonymous } from "./anonymous_rows.ts";
 import { dropChallenges } from "./factors/factor_rows.ts";
 
 export type Owner = { readonly user: Id<"_users"> } | { readonly admin: Id<"_admins"> };
@@ -19,6 +20,8 @@ export const newSessionSchema = z.object({
   userAgent: z.string().optional(),
   /** Client address; stored for administrators only. */
   address: z.string().optional(),
+  /** Session of the client before it signs in. That of an anonymous user is replaced. */
+  priorSession: z.string().optional(),
 });
 export type NewSession = z.infer<typeof newSessionSchema>;
 
@@ -78,7 +81,10 @@ export async function endSession(ctx: AuthMutationCtx, sessionId: Id<"_sessions"
   const tokens = await ctx.db.query("_refresh_tokens")
     .withIndex("by_session", (q) => q.eq("session", sessionId)).collect();
   for (const token of tokens) await ctx.db.delete(token._id);
-  if (await ctx.db.get(sessionId) !== null) await ctx.db.delete(sessionId);
+  const session = await ctx.db.get(sessionId);
+  if (session === null) return;
+  await ctx.db.delete(sessionId);
+  if (session.user !== undefined) await checkAnonymous(ctx, session.user);
 }
 
 /**

@@ -10,6 +10,7 @@ import {
   systemMutation,
 } from "../tables.ts";
 import { dropKeys, removeUser, setPasswordHash, userByEmail } from "./account_rows.ts";
+import { isAnonymous } from "./anonymous_rows.ts";
 import { insertUser, userCreated } from "./hooks.ts";
 import { endSessionsOf } from "./session_rows.ts";
 import { UserError } from "../../errors.ts";
@@ -65,12 +66,15 @@ interface DeletionStep {
   readonly done: boolean;
 }
 
-/** One step of deleting a user, the last one with the user itself. Returns `null` if the user does not exist. */
+/**
+ * One step of deleting a user, the last one with the user itself. Returns `null` if the user does not exist or, with
+ * `anonymousOnly`, has an account.
+ */
 export const deleteUserStep = systemMutation({
-  args: { userId: id("_users") },
-  handler: async (ctx, { userId }): Promise<DeletionStep | null> => {
+  args: { userId: id("_users"), anonymousOnly: z.boolean().default(false) },
+  handler: async (ctx, { userId, anonymousOnly }): Promise<DeletionStep | null> => {
     const user = await ctx.db.get(userId);
-    if (user === null) return null;
+    if (user === null || (anonymousOnly && !await isAnonymous(ctx, userId))) return null;
     await endSessionsOf(ctx, { user: userId });
     await dropKeys(ctx, userId);
     const { deleted, more } = await deleteTheirs(ctx, userId);

@@ -15,6 +15,7 @@ import { dropChanges, passwordHashOf, userByEmail } from "./account_rows.ts";
 import { needsSecondStep } from "./factors/factor_rows.ts";
 import { type OwnPasskey, shownPasskeys } from "./factors/own_passkeys.ts";
 import { profileSchema, setProfile } from "./user_changes.ts";
+import { endAnonymity, isAnonymous } from "./anonymous_rows.ts";
 import {
   endSession,
   endSessionsOf,
@@ -33,6 +34,8 @@ export interface UserSummary {
   readonly profile: Readonly<Record<string, unknown>> | null;
   readonly createdAt: number;
   readonly hasPassword: boolean;
+  /** Whether the user signed in without an account. */
+  readonly anonymous: boolean;
   /** Number of sessions, including expired ones that are not deleted yet. */
   readonly sessions: number;
 }
@@ -117,6 +120,7 @@ export const edit = adminMutation({
       ...(name !== undefined && { name: name === null || name === "" ? undefined : name }),
       ...(verified !== undefined && { emailVerified: verified }),
     });
+    if (typeof address === "string") await endAnonymity(ctx, user._id);
     if (profile !== undefined) await setProfile(ctx, user._id, profile);
     return null;
   },
@@ -167,6 +171,7 @@ async function summary(ctx: AuthQueryCtx, user: AuthDoc<"_users">): Promise<User
     profile,
     createdAt: _creationTime,
     hasPassword: await passwordHashOf(ctx, _id) !== null,
+    anonymous: await isAnonymous(ctx, _id),
     sessions: (await sessionsOf(ctx, { user: _id })).length,
   };
 }

@@ -161,7 +161,8 @@ export class SignIns {
     const secrets = secretsOf(hasher, { state, callback: flow.callback });
     const { identity, claims } = await provider.identify({ ...secrets, parameters: arrival.parameters });
     if (flow.linkFor !== null) {
-      const brought = { session: flow.linkFor, provider: arrival.provider, identity };
+      const signUp = { claims: boundedClaims(claims), linkByEmail: provider.linkByEmail };
+      const brought = { session: flow.linkFor, provider: arrival.provider, identity, signUp };
       const token = await storeReturnedIdentity(this.#options.parts, brought);
       if (token === null) {
         throw new ServiceError("session_expired", "The session that requested the link has ended");
@@ -244,20 +245,15 @@ function secretsOf(
 /** Stores the identity until it is confirmed. Returns the confirmation token; `null` if the session has ended. */
 async function storeReturnedIdentity(
   { calls, hasher, now }: AccountParts,
-  { session, provider, identity }: {
+  brought: {
     readonly session: string;
     readonly provider: string;
     readonly identity: ProvidedIdentity;
+    readonly signUp: { readonly claims: Record<string, unknown>; readonly linkByEmail: boolean };
   },
 ): Promise<string | null> {
   const token = randomBytes(32).toString("base64url");
   const tokenHash = hasher.hash("brought", token);
-  const kept = await calls.mutate(system.storeIdentity, {
-    tokenHash,
-    session,
-    provider,
-    identity,
-    now: now(),
-  });
+  const kept = await calls.mutate(system.storeIdentity, { ...brought, tokenHash, now: now() });
   return kept ? token : null;
 }

@@ -91,7 +91,14 @@ export class Passkeys {
     if (!policy.passkeys) {
       throw new UserError("passkeys_disabled", "Passkeys cannot be added on this server");
     }
-    const owner = await calls.mutate(system.passkeyOwner, { mail: mail.enabled, now: now() }, { identity });
+    // A user without an address has none to verify.
+    const signUpRefusal = !policy.signups
+      ? "signups_disabled" as const
+      : policy.requireVerification
+      ? "email_not_verified" as const
+      : null;
+    const asked = { mail: mail.enabled, signUpRefusal, now: now() };
+    const owner = await calls.mutate(system.passkeyOwner, asked, { identity });
     const { userId, session, email, name, hash, credentials } = owner;
     await checkPassword(this.#parts, { account: `user ${email ?? userId}`, password, hash });
     return this.#browserOptions(this.#relyingParty.creationOptions({

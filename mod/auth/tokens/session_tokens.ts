@@ -53,9 +53,10 @@ export class SessionTokens {
 
   /** Creates a session. `lifetimeMs` is the time until it expires without a refresh. */
   prepare(
-    { client, userAgent = null, lifetimeMs = authLimits.sessionMs }: {
+    { client, userAgent = null, priorSession = null, lifetimeMs = authLimits.sessionMs }: {
       readonly client?: string;
       readonly userAgent?: string | null;
+      readonly priorSession?: string | null;
       readonly lifetimeMs?: number;
     },
   ): PreparedSession {
@@ -71,6 +72,7 @@ export class SessionTokens {
       // Rounded to a second, like `exp`, so that no session outlives its last possible token.
       expiresAt: Math.floor((at + lifetimeMs) / 1000) * 1000,
       ...(userAgent !== null && { userAgent: userAgent.slice(0, authLimits.userAgentCharsMax) }),
+      ...(priorSession !== null && { priorSession }),
       ...(client !== undefined && { address: client.slice(0, authLimits.addressCharsMax) }),
     };
     return { row, refreshToken: token, challenge };

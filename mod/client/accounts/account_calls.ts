@@ -41,17 +41,21 @@ export function accountError([code, message, data = null]: Refusal): AccountErro
 export type CallAccounts = (
   path: string,
   body: object | null,
-  options?: { readonly signal?: AbortSignal },
+  options?: { readonly signal?: AbortSignal; readonly token?: string | null },
 ) => Promise<unknown>;
 
 /** Requests to one server. */
 export function callAccounts(server: string | URL, fetchFunction: typeof fetch): CallAccounts {
-  return async (path, body, { signal } = {}) => {
+  return async (path, body, { signal, token } = {}) => {
     const response = await fetchFunction(httpAddress(server, `api/auth/${path}`), {
       method: body === null ? "GET" : "POST",
       cache: "no-store",
       ...signal && { signal },
-      ...body !== null && { headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) },
+      ...body !== null &&
+        {
+          headers: { "Content-Type": "application/json", ...token && { Authorization: `Bearer ${token}` } },
+          body: JSON.stringify(body),
+        },
     });
     const answer = await response.json().catch(() => null) as Answer;
     if (response.ok && answer !== null) return answer;

@@ -63,11 +63,14 @@ export type RedirectResult =
   | { readonly type: "magicLink"; readonly token: string }
   /** Tokens of a sign-in that this browser did not start. They are removed from the address and ignored. */
   | { readonly type: "ignored" }
-  /** An additional identity was linked to the account. */
+  /** An additional identity was linked to the account; an anonymous user is signed in instead. */
   | { readonly type: "linked"; readonly provider: string }
   | { readonly type: "emailVerified" }
   /** A password reset link: ask for a new password and call `resetPassword` with the token. */
   | { readonly type: "resetPassword"; readonly token: string };
+
+/** A linked identity; with tokens if an anonymous user signed up or in with it. */
+type Linked = { readonly provider: string } & Partial<Tokens>;
 
 /** The part of the page's history that is used; platforms without pages lack the type. */
 interface PageHistory {
@@ -155,12 +158,7 @@ export class Accounts {
   async signUp(
     account: { email: string; password: string; name?: string },
   ): Promise<{ verificationRequired: boolean }> {
-    const answer = await this.#call("signup", account) as Partial<Tokens> & {
-      verificationRequired?: boolean;
-    };
-    if (answer.verificationRequired) return { verificationRequired: true };
-    await this.#signedIn(answer);
-    return { verificationRequired: false };
+    return await this.#enter("signup", account);
   }
 
   async signIn(credentials: { email: string; password: string }): Promise<void> {
@@ -169,7 +167,21 @@ export class Accounts {
 
   /** Posts to a sign-in endpoint below `/api/auth` and stores the tokens of its response. For `syncline/accounts`. */
   async signInAt(path: string, body: object): Promise<void> {
-    await this.#signedIn(await this.#call(path, body));
+    await this.#enter(path, body);
+  }
+
+  /**
+   * Posts as the current session, because an anonymous user keeps its data. That session ends before the new tokens are here: the
+   * lock delays a refresh until then.
+   */
+  async #enter(path: string, body: object): Promise<{ verificationRequired: boolean }> {
+    const token = await this.#session.fetchToken({ forceRefresh: false });
+    return await this.#tabs.alone(async () => {
+      const answer = await this.#call(path, body, { token });
+      const { verificationRequired = false } = answer as { verificationRequired?: boolean };
+      if (!verificationRequired) await this.#signedIn(answer);
+      return { verificationRequired };
+    });
   }
 
   /** Mails a magic link and a code. If opened in this browser within an hour, the link signs in immediately. */
@@ -312,10 +324,14 @@ export class Accounts {
   /** Confirms a linked identity as the session that requested it. */
   async #linked(token: string): Promise<RedirectResult> {
     try {
-      const linked = await this.#asSession.action("_auth:linkIdentity", { token });
-      return { type: "linked", ...linked as { provider: string } };
+      const linked = await this.#asSession.action("_auth:linkIdentity", { token }) as Linked;
+      if (!linked.accessToken) return { type: "linked", provider: linked.provider };
+      await this.#signedIn(linked);
+      return { type: "signedIn" };
     } catch (error) {
-      throw error instanceof FunctionError && error.code ? this.#refuse([error.code, error.message]) : error;
+      throw error instanceof FunctionError && error.code
+        ? this.#refuse([error.code, error.message, error.data])
+        : error;
     }
   }
 

@@ -8,6 +8,8 @@ export interface OwnAccount<Profile = Readonly<Record<string, unknown>>> {
   readonly emailVerified: boolean;
   readonly name: string | null;
   readonly hasPassword: boolean;
+  /** Whether the user signed in without an account. */
+  readonly anonymous: boolean;
   /** The app's profile of the user (`profile` in its `auth.ts`); `null` if there is none. */
   readonly profile: Profile | null;
 }

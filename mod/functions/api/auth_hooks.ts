@@ -1,6 +1,6 @@
 /**
- * Account hooks: the exports `onUserCreated` and `onSignIn` of `functions/auth.ts`. They are internal mutations that run in
- * the transaction that creates or signs in the user. If a hook throws, the sign-in fails.
+ * Account hooks: the exports `onUserCreated`, `onUserPromoted` and `onSignIn` of `functions/auth.ts`. They are internal mutations
+ * that run in the transaction that creates, promotes or signs in the user. If a hook throws, the sign-in fails.
  */
 import type { z } from "zod";
 import { zod } from "./current_zod.ts";
@@ -8,7 +8,7 @@ import { id } from "./schema.ts";
 import type { Id } from "./values.ts";
 
 /** Names of the exports. */
-export const authHooks: ReadonlySet<string> = new Set(["onUserCreated", "onSignIn"]);
+export const authHooks: ReadonlySet<string> = new Set(["onUserCreated", "onUserPromoted", "onSignIn"]);
 
 /** The export that defines the profile of users (profile.ts). */
 export const profileExport = "profile";
@@ -16,12 +16,12 @@ export const profileExport = "profile";
 /** The module that contains the exports. */
 export const authHooksModule = "auth";
 
-const METHODS = ["password", "mail", "provider", "token", "administrator", "passkey"] as const;
+const METHODS = ["password", "mail", "provider", "token", "administrator", "passkey", "anonymous"] as const;
 
 /** The type is written out, because inferred types would put declarations of zod into those of the npm package. */
 type AuthEventFields = {
   readonly user: z.ZodCustom<Id<"_users">, Id<"_users">>;
-  /** The method: password, mail, provider, external token, an administrator, or passkey. */
+  /** The method: password, mail, provider, external token, an administrator, passkey, or anonymous sign-in. */
   readonly by: z.ZodEnum<{ readonly [Method in typeof METHODS[number]]: Method }>;
   /** Configured name of the provider. */
   readonly provider: z.ZodNullable<z.ZodString>;
@@ -43,7 +43,7 @@ export function authEventFields(): AuthEventFields {
 }
 
 /**
- * The arguments of both hooks.
+ * The arguments of the hooks. Those of `onUserPromoted` also have `anonymousUser`, an id.
  *
  * @example
  * ```ts

@@ -25,6 +25,8 @@ export interface Auth {
    * session, because the claims of two tokens of one user may differ.
    */
   identity(): CallerIdentity | null;
+  /** Whether the caller is a user who signed in without an account. A live query runs again when the user gets one. */
+  isAnonymous(): Promise<boolean>;
   /**
    * Throws a `UserError` with the code `factor_required` unless the caller has proved a second factor in this session, and in
    * the last `withinMinutes` if that is given. Its data is `{ enrolled, withinMinutes }`: whether the caller has a factor that can

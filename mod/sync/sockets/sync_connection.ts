@@ -66,8 +66,6 @@ export class SyncConnection implements AdvancingSocket, SessionSocket, SocketHan
   /** Slot in the timer wheel. Set by the wheel. */
   slot = -1;
   readonly #context: SocketContext;
-  /** Key of its address. */
-  readonly #client: string;
   readonly #heartbeat: SocketHeartbeat;
   readonly #frames: FrameQueue;
   readonly #calls: SocketCalls;
@@ -92,7 +90,6 @@ export class SyncConnection implements AdvancingSocket, SessionSocket, SocketHan
     const now = context.clock.now();
     const { shared, memo, dev, transitionSent } = context;
     this.#context = context;
-    this.#client = guest.blame;
     this.requested = new RequestedState(guest);
     this.output = context.outbound.open(channel);
     this.#heartbeat = new SocketHeartbeat(now);
@@ -413,7 +410,7 @@ export class SyncConnection implements AdvancingSocket, SessionSocket, SocketHan
     void this.#context.sessions.verify(token, (verification) => {
       this.#verifying = false;
       this.#verified(verification);
-    }, this.#client);
+    }, this.requested.callerOf(anonymous).blame);
   }
 
   #verified(verification: Verification | null): void {

@@ -284,6 +284,8 @@ Deno.test("PK8 a setting stops new passkeys, and existing ones still sign in", a
       totp: true,
       passkeys: false,
       userKeys: [],
+      anonymous: false,
+      anonymousUserMs: 0,
       requireVerification: false,
     },
     redirectUrls: [],

@@ -18,6 +18,7 @@ export interface TestAccountsOptions {
   readonly totp?: boolean;
   readonly passkeys?: boolean;
   readonly userKeys?: readonly string[];
+  readonly anonymous?: boolean;
   readonly requireVerification?: boolean;
   readonly mail?: boolean;
   readonly dev?: boolean;
@@ -101,6 +102,8 @@ export async function startTestAccounts(options: TestAccountsOptions = {}): Prom
       totp: options.totp ?? true,
       passkeys: options.passkeys ?? true,
       userKeys: options.userKeys ?? [],
+      anonymous: options.anonymous ?? false,
+      anonymousUserMs: 30 * 86_400_000,
       requireVerification: options.requireVerification ?? false,
     },
     accessTokenMs: 900_000,

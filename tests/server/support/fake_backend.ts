@@ -102,6 +102,8 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
         totp: true,
         passkeys: true,
         userKeys: [],
+        anonymous: false,
+        anonymousUserMs: 0,
         requireVerification: false,
       },
       accessTokenMs: 900_000,

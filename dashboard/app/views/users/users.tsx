@@ -95,7 +95,7 @@ export function Users() {
                 {!user.emailVerified && user.email !== null && <Badge tone="warn">unverified</Badge>}
               </td>
               <td>{user.name ?? <span className="quiet">–</span>}</td>
-              <td>{user.hasPassword ? "Password" : "Mail or provider"}</td>
+              <td>{user.anonymous ? "Anonymous" : user.hasPassword ? "Password" : "Mail or provider"}</td>
               <td className="number">{user.sessions}</td>
               <td>
                 <Time at={user.createdAt} as="ago" />

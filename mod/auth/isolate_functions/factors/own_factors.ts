@@ -13,6 +13,7 @@ import {
 } from "../../tables.ts";
 import { dropTotp, forgetProofs, passwordHashOf } from "../account_rows.ts";
 import { caller, notSignedIn, ownSession, sessionToChange, signedInUser } from "../own_account.ts";
+import { isAnonymous, refuseAnonymous } from "../anonymous_rows.ts";
 import { type StoredTotp, storedTotp } from "./challenges.ts";
 import {
   dropChallenges,
@@ -64,15 +65,16 @@ interface EnrolmentOwner {
 }
 
 /**
- * Throws if the caller cannot enroll: no session of this server, an impersonator, already enrolled (`factor_exists`), an address that
- * is not verified although it could be (`email_not_verified`), no password and a sign-in too long ago (`confirmation_required`), or
- * a passkey that was not proved recently (`factor_required`).
+ * Throws if the caller cannot enroll: no session of this server, an impersonator, an anonymous user, already enrolled
+ * (`factor_exists`), an address that is not verified although it could be (`email_not_verified`), no password and a sign-in too long
+ * ago (`confirmation_required`), or a passkey that was not proved recently (`factor_required`).
  */
 export const enrolmentOwner = internalMutation({
   args: { mail: z.boolean(), now: z.number() },
   handler: async (ctx, { mail, now }): Promise<EnrolmentOwner> => {
     const session = await sessionToChange(ctx);
-    const owner = ownId(ctx);
+    const [owner, user] = [ownId(ctx), ctx.auth.userId()];
+    if (user !== null) await refuseAnonymous(ctx, user);
     await refuseSecond(ctx, owner);
     if (mail) await requireVerifiedAddress(ctx);
     const hash = await passwordHashOf(ctx, owner);
@@ -92,7 +94,10 @@ export interface CredentialOwner {
   readonly hash: string | null;
 }
 
-/** Returns the calling user. Throws like `enrolmentOwner` unless the user may add a passkey or an API key. */
+/**
+ * Returns the calling user. Throws like `enrolmentOwner` unless the user may add a passkey or an API key. An anonymous user has nothing
+ * to confirm.
+ */
 export async function credentialOwner(
   ctx: AuthMutationCtx,
   { mail, now }: { readonly mail: boolean; readonly now: number },
@@ -101,7 +106,9 @@ export async function credentialOwner(
   const userId = signedInUser(ctx);
   if (mail) await requireVerifiedAddress(ctx);
   const hash = await hasFactor(ctx, userId) ? null : await passwordHashOf(ctx, userId);
-  if (hash === null) await requireConfirmation(ctx, { owner: userId, session, now });
+  if (hash === null && !await isAnonymous(ctx, userId)) {
+    await requireConfirmation(ctx, { owner: userId, session, now });
+  }
   return { userId, session: session._id, ...await labelsOf(ctx), hash };
 }
 

@@ -1,10 +1,13 @@
 /** The passkeys of the calling user: listed, registered, named, proved, removed. Main has checked the answers of authenticators. */
 import { z } from "zod";
-import { UserError } from "../../../errors.ts";
+import { serviceErrors, UserError } from "../../../errors.ts";
 import type { Id } from "../../../functions/api/service.ts";
 import { authLimits } from "../../limits.ts";
 import { type AuthDoc, type AuthQueryCtx, internalMutation, mutation, query } from "../../tables.ts";
 import { forgetProofs, waysIn } from "../account_rows.ts";
+import { endAnonymity, isAnonymous } from "../anonymous_rows.ts";
+import { userPromoted } from "../hooks.ts";
+import { endSessionsOf } from "../session_rows.ts";
 import { notSignedIn, refuseImpersonator, sessionToChange, signedInUser } from "../own_account.ts";
 import { hasFactor, passkeysOf, requireFreshFactor } from "./factor_rows.ts";
 import { type CredentialOwner, credentialOwner } from "./own_factors.ts";
@@ -53,21 +56,32 @@ export interface CredentialDescriptor {
   readonly transports: readonly string[];
 }
 
-/** Returns the caller, who adds a passkey under the conditions of a second factor. Throws `too_many_passkeys`. */
+/** Returns the caller, who adds a passkey under the conditions of a second factor. Throws `too_many_passkeys`, `signups_disabled`. */
 export const passkeyOwner = internalMutation({
-  args: { mail: z.boolean(), now: z.number() },
+  args: {
+    mail: z.boolean(),
+    /** Why an anonymous user cannot sign up with a passkey. */
+    signUpRefusal: z.enum(["signups_disabled", "email_not_verified"]).nullable(),
+    now: z.number(),
+  },
   handler: async (
     ctx,
-    args,
+    { signUpRefusal, ...args },
   ): Promise<CredentialOwner & { readonly credentials: readonly CredentialDescriptor[] }> => {
     const owner = await credentialOwner(ctx, args);
+    if (signUpRefusal !== null && await isAnonymous(ctx, owner.userId)) {
+      throw new UserError(signUpRefusal, serviceErrors[signUpRefusal][1]);
+    }
     const passkeys = await passkeysOf(ctx, owner.userId);
     refuseMore(passkeys);
     return { ...owner, credentials: passkeys.map(descriptorOf) };
   },
 });
 
-/** Stores a passkey whose registration main has checked. The registration counts as a proof in the session. */
+/**
+ * Stores a passkey whose registration main has checked. The registration counts as a proof in the session. An anonymous user has
+ * signed up with it.
+ */
 export const addPasskey = internalMutation({
   args: {
     challenge: openChallengeSchema,
@@ -99,6 +113,11 @@ export const addPasskey = internalMutation({
     if (taken !== null) await ctx.db.delete(taken._id);
     const passkeyId = await ctx.db.insert("_passkeys", { user, ...credential, name });
     await ctx.db.patch(session._id, { factorAt: now });
+    if (await isAnonymous(ctx, user)) {
+      await endAnonymity(ctx, user);
+      await endSessionsOf(ctx, { user }, { except: session._id });
+      await userPromoted(ctx, { user, by: "passkey" }, user);
+    }
     return { passkeyId };
   },
 });

@@ -9,7 +9,8 @@ import {
   internalMutation,
   internalQuery,
 } from "../../tables.ts";
-import { insertUser, userCreated, type UserEvent } from "../hooks.ts";
+import { admitUser, userAdmitted, type UserEvent } from "../hooks.ts";
+import type { NewSession } from "../session_rows.ts";
 import { identitiesOf, takeOver, userByEmail } from "../account_rows.ts";
 
 /** An external identity, verified by main. */
@@ -42,8 +43,12 @@ type ResolvedReturn =
   | { readonly ok: true; readonly user: Id<"_users">; readonly identityId: Id<"_identities"> }
   | { readonly ok: false; readonly error: ReturnRefusal };
 
-/** Finds the user of an identity, links one by address, or creates one. */
-export async function resolveReturn(ctx: AuthMutationCtx, arrival: ProviderReturn): Promise<ResolvedReturn> {
+/** Finds the user of an identity, links one by address, or creates or promotes one. */
+export async function resolveReturn(
+  ctx: AuthMutationCtx,
+  arrival: ProviderReturn,
+  { priorSession }: Pick<NewSession, "priorSession"> = {},
+): Promise<ResolvedReturn> {
   const { identity } = arrival;
   const known = await identityBySubject(ctx, identity);
   if (known !== null) {
@@ -62,13 +67,14 @@ export async function resolveReturn(ctx: AuthMutationCtx, arrival: ProviderRetur
   if (holder !== null && arrival.takenEmail === "refuse") return { ok: false, error: "email_in_use" };
   if (!arrival.signups) return { ok: false, error: "signups_disabled" };
   const email = holder === null ? identity.email : undefined;
-  const user = await insertUser(ctx, {
+  const admitted = await admitUser(ctx, {
     ...(email !== undefined && { email }),
     emailVerified: email !== undefined,
     ...(identity.name !== undefined && { name: identity.name }),
-  }, { provider: arrival.provider, issuer: identity.issuer, claims: arrival.claims });
+  }, { provider: arrival.provider, issuer: identity.issuer, claims: arrival.claims, priorSession });
+  const { user } = admitted;
   const identityId = await link(ctx, { user, ...arrival });
-  await userCreated(ctx, eventOf(user, arrival));
+  await userAdmitted(ctx, eventOf(user, arrival), admitted);
   return { ok: true, user, identityId };
 }
 

@@ -1,10 +1,12 @@
 /** Additional identities of a signed-in user: linked through a provider, confirmed by the same session, listed, unlinked. */
 import { z } from "zod";
-import { UserError } from "../../../errors.ts";
+import { serviceErrors, UserError } from "../../../errors.ts";
 import type { Id } from "../../../functions/api/service.ts";
 import { externalLimits } from "../../limits.ts";
 import { internalMutation, query } from "../../tables.ts";
 import { identitiesOf, waysIn } from "../account_rows.ts";
+import { isAnonymous } from "../anonymous_rows.ts";
+import { signIn } from "../factors/challenges.ts";
 import { hasFactor } from "../factors/factor_rows.ts";
 import {
   notSignedIn,
@@ -13,7 +15,8 @@ import {
   sessionToChange,
   signedInUser,
 } from "../own_account.ts";
-import { broughtIdentitySchema, identityBySubject, link } from "./identity_rows.ts";
+import { newSessionSchema, type SignInResult } from "../session_rows.ts";
+import { broughtIdentitySchema, eventOf, identityBySubject, link, resolveReturn } from "./identity_rows.ts";
 
 /** An identity that a user can sign in with. */
 export interface OwnIdentity {
@@ -55,7 +58,8 @@ export const prepareLink = internalMutation({
   handler: async (ctx, { passwordChecked, now, ...flow }): Promise<null> => {
     const session = await sessionToChange(ctx);
     const user = signedInUser(ctx);
-    if (!passwordChecked || await hasFactor(ctx, user)) await requireConfirmedUser(ctx, now);
+    const confirmed = passwordChecked && !await hasFactor(ctx, user);
+    if (!confirmed && !await isAnonymous(ctx, user)) await requireConfirmedUser(ctx, now);
     if ((await identitiesOf(ctx, user)).length >= externalLimits.identitiesPerUserMax) {
       throw new UserError("too_many_identities", "The account has reached the maximum number of identities");
     }
@@ -97,25 +101,34 @@ export const storeIdentity = internalMutation({
     session: z.string(),
     provider: z.string(),
     identity: broughtIdentitySchema,
+    /** Claims of the provider, and whether it may link by address; for anonymous users. */
+    signUp: z.object({ claims: z.record(z.string(), z.unknown()), linkByEmail: z.boolean() }),
     now: z.number(),
   },
-  handler: async (ctx, { session, identity, now, ...brought }): Promise<boolean> => {
+  handler: async (ctx, { session, identity, signUp, now, ...brought }): Promise<boolean> => {
     const id = ctx.db.normalizeId("_sessions", session);
-    if (id === null || await ctx.db.get(id) === null) return false;
+    const asking = id === null ? null : await ctx.db.get(id);
+    if (asking === null) return false;
+    const anonymous = asking.user !== undefined && await isAnonymous(ctx, asking.user);
     await ctx.db.insert("_brought_identities", {
       ...brought,
       ...identity,
-      session: id,
+      ...(anonymous && { signUp }),
+      session: asking._id,
       expiresAt: now + externalLimits.linkMs,
     });
     return true;
   },
 });
 
-/** Links the returned identity if the caller's session requested it. */
+/**
+ * Links the returned identity if the caller's session requested it. An anonymous user signs up with it, or signs in as the user to
+ * whom it belongs.
+ */
 export const linkIdentity = internalMutation({
-  args: { tokenHash: z.string(), now: z.number() },
-  handler: async (ctx, { tokenHash, now }): Promise<{ provider: string }> => {
+  args: { tokenHash: z.string(), session: newSessionSchema, signups: z.boolean() },
+  handler: async (ctx, args): Promise<{ provider: string; signedIn: SignInResult | null }> => {
+    const { tokenHash, signups, session: { now } } = args;
     const session = await sessionToChange(ctx);
     const user = signedInUser(ctx);
     if (await ctx.db.get(user) === null) throw notSignedIn();
@@ -128,9 +141,22 @@ export const linkIdentity = internalMutation({
       );
     }
     await ctx.db.delete(row._id);
-    const { issuer, subject, email, name, provider } = row;
+    const { issuer, subject, email, name, provider, signUp } = row;
+    const identity = {
+      issuer,
+      subject,
+      ...(email !== undefined && { email }),
+      ...(name !== undefined && { name }),
+    };
+    if (signUp !== undefined && await isAnonymous(ctx, user)) {
+      const arrival = { identity, provider, ...signUp, signups, takenEmail: "refuse" as const };
+      const next = { ...args.session, userAgent: session.userAgent, priorSession: session._id };
+      const arrived = await resolveReturn(ctx, arrival, next);
+      if (!arrived.ok) throw new UserError(arrived.error, serviceErrors[arrived.error][1]);
+      return { provider, signedIn: await signIn(ctx, eventOf(arrived.user, arrival), next) };
+    }
     const known = await identityBySubject(ctx, { issuer, subject });
-    if (known !== null && known.user === user) return { provider };
+    if (known !== null && known.user === user) return { provider, signedIn: null };
     if (known !== null && await ctx.db.get(known.user) !== null) {
       throw new UserError("identity_in_use", "This identity belongs to another account");
     }
@@ -138,14 +164,8 @@ export const linkIdentity = internalMutation({
     if ((await identitiesOf(ctx, user)).length >= externalLimits.identitiesPerUserMax) {
       throw new UserError("too_many_identities", "The account has reached the maximum number of identities");
     }
-    const identity = {
-      issuer,
-      subject,
-      ...(email !== undefined && { email }),
-      ...(name !== undefined && { name }),
-    };
     await link(ctx, { user, identity, provider });
-    return { provider };
+    return { provider, signedIn: null };
   },
 });
 

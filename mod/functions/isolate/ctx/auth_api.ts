@@ -63,6 +63,14 @@ export class AuthApi implements Auth {
     };
   }
 
+  async isAnonymous(): Promise<boolean> {
+    try {
+      return await this.#query("_ctx/auth:isAnonymous", {}) as boolean;
+    } catch (error) {
+      throw failedAt(this.#asker, "ctx.auth.isAnonymous()", error);
+    }
+  }
+
   async requireFactor({ withinMinutes }: { readonly withinMinutes?: number } = {}): Promise<void> {
     const checking = this.#checkFactor(withinMinutes);
     const { checks } = this.#asker;
