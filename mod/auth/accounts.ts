@@ -20,6 +20,8 @@ export interface AccountPolicy {
   readonly totp: boolean;
   /** Whether users may register passkeys. */
   readonly passkeys: boolean;
+  /** Whether accounts get a mail about a sign-in from a new device. */
+  readonly deviceMail: boolean;
   /** Patterns of functions that API keys of users may call; empty if users create none. */
   readonly userKeys: readonly string[];
   /** Whether clients may sign in without an account. */

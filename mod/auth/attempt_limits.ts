@@ -54,6 +54,7 @@ export class AttemptLimits {
       mailsPerClient: limiter("mailsPerClient"),
       mailsPerAddress: limiter("mailsPerAddress"),
       unknownKeysPerClient: limiter("unknownKeysPerClient"),
+      deviceMailsPerAddress: limiter("deviceMailsPerAddress"),
       providerFlows: limiter("providerFlows"),
       providerFlowsPerClient: limiter("providerFlowsPerClient"),
     };
@@ -94,6 +95,14 @@ export class AttemptLimits {
   /** Counts a mail that was not requested explicitly, such as the one after sign-up. Returns whether it may be sent. */
   mayMail(email: string): boolean {
     return this.#limiters.mailsPerAddress.take(email) === 0;
+  }
+
+  /**
+   * Counts a mail about a new device, apart from other mails: requests of strangers cannot suppress it. Returns whether it may be
+   * sent.
+   */
+  mayMailDevice(email: string): boolean {
+    return this.#limiters.deviceMailsPerAddress.take(email) === 0;
   }
 
   /**

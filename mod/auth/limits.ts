@@ -125,6 +125,10 @@ export const authLimits = {
   adminLineCharsMax: 1 * MiB,
   /** Sessions of one account; a new one ends the oldest. */
   sessionsPerOwnerMax: 1_000,
+  /** Devices remembered for each account; a new one replaces the one whose last use is the longest ago. */
+  devicesPerOwnerMax: 20,
+  /** Time in which the mail about a new device is retried. */
+  deviceMailMs: 24 * 3_600_000,
   /** Stored length of a device description from the `User-Agent`. */
   userAgentCharsMax: 200,
   /** Stored length of an administrator's client address. */
@@ -163,6 +167,8 @@ export const rateLimits = {
   providerFlows: { burst: 5_000, perMinute: 5_000 },
   /** Mail requests by email address. */
   mailsPerAddress: { burst: 5, perMinute: 0.5 },
+  /** Mails about sign-ins from new devices, by email address. */
+  deviceMailsPerAddress: { burst: 5, perMinute: 0.1 },
 } as const;
 
 /** Limits of provider sign-ins and external tokens. */

@@ -204,6 +204,9 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
       hasher,
       accessTokenMs: options.accessTokenMs,
       now,
+      onNewDevice({ email, device }, at) {
+        if (currentPolicy.deviceMail && limits.mayMailDevice(email)) mail.reportDevice({ email, device, at });
+      },
     }),
     passwords: options.passwords ??
       new PasswordHasher(options.hashesAtOnce === undefined ? {} : { atOnceMax: options.hashesAtOnce }),

@@ -7,6 +7,7 @@ import {
   type DataModelOf,
   defineTable,
   type DocumentOf,
+  type Id,
   id,
   type MutationCtx,
   type QueryCtx,
@@ -68,6 +69,15 @@ export const tables = {
     confirmedAt: instant.optional(),
   }).index("by_user", ["user"]).index("by_admin", ["admin"]).index("by_expiry", ["expiresAt"])
     .index("by_impersonator", ["impersonatorSession"]),
+
+  /** Devices that accounts signed in from, in words. */
+  _devices: defineTable({
+    /** Id of the user or administrator. */
+    owner: z.string(),
+    /** Browser and system, such as `Firefox on Linux`. */
+    name: z.string(),
+    lastUsedAt: instant,
+  }).index("by_owner", ["owner", "name"]),
 
   /** Argon2id hashes, as PHC strings. */
   _passwords: defineTable({
@@ -227,6 +237,9 @@ export const tables = {
     expiresAt: instant,
   }).index("by_token", ["tokenHash"]).index("by_expiry", ["expiresAt"]),
 };
+
+/** The account that a row belongs to. */
+export type Owner = { readonly user: Id<"_users"> } | { readonly admin: Id<"_admins"> };
 
 export type AuthModel = DataModelOf<Schema<typeof tables>>;
 export type AuthDoc<Table extends keyof AuthModel & string> = DocumentOf<AuthModel, Table>;

@@ -8,6 +8,13 @@ export interface Device {
   readonly system: string | null;
 }
 
+/** Returns a device as one string, such as `Firefox on Linux`. */
+export function deviceName({ browser, system }: Device): string {
+  return browser !== null && system !== null
+    ? `${browser} on ${system}`
+    : browser ?? system ?? "Unknown device";
+}
+
 /** The first match counts: browsers that are derived from another one name both. */
 const BROWSERS: readonly (readonly [RegExp, string])[] = [
   [/\bEdg(?:e|A|iOS)?\//, "Edge"],

@@ -144,6 +144,7 @@ const OPTION_GROUPS: readonly (readonly [title: string, names: readonly OptionNa
     "disableMagicLink",
     "disableTotp",
     "disablePasskeys",
+    "disableDeviceMail",
     "userKeys",
     "anonymousSignIn",
     "anonymousUserTtl",
@@ -158,6 +159,7 @@ const OPTION_GROUPS: readonly (readonly [title: string, names: readonly OptionNa
     "mailReset",
     "mailMagic",
     "mailChange",
+    "mailDevice",
   ]],
   ["Files and buckets", [
     "storage",

@@ -43,6 +43,7 @@ async function openAccountsOffline(dataDir: string, log: Log): Promise<OfflineAc
         magicLink: false,
         totp: false,
         passkeys: false,
+        deviceMail: false,
         userKeys: [],
         anonymous: false,
         anonymousUserMs: 0,

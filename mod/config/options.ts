@@ -384,7 +384,12 @@ function parseMailText(kind: MailKind): (text: string) => string {
 /** Returns the option for the mail template of one kind. */
 function mailText(
   kind: MailKind,
-  { flag, env, sent }: Pick<OptionSpec, "flag" | "env"> & { readonly sent: string },
+  { flag, env, sent, values = "{{link}}, {{code}} and other placeholders" }:
+    & Pick<OptionSpec, "flag" | "env">
+    & {
+      readonly sent: string;
+      readonly values?: string;
+    },
 ): OptionSpec<string, null> {
   return option({
     flag,
@@ -393,8 +398,7 @@ function mailText(
     parse: parseMailText(kind),
     default: null,
     defaultText: "built in, or from --mail-templates",
-    description:
-      `Mail sent ${sent}: "Subject: ...", an empty line, and the body with {{link}}, {{code}} and other placeholders`,
+    description: `Mail sent ${sent}: "Subject: ...", an empty line, and the body with ${values}`,
     commands: ["serve"],
     setting: { long: true, overriddenBy: "mailTemplates" },
   });
@@ -752,6 +756,17 @@ export const options = {
     commands: ["serve"],
     setting: {},
   }),
+  disableDeviceMail: option({
+    flag: "--disable-device-mail",
+    placeholder: null,
+    env: "SYNCLINE_DISABLE_DEVICE_MAIL",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description: "Do not mail users and administrators about sign-ins from new devices",
+    commands: ["serve"],
+    setting: {},
+  }),
   userKeys: option({
     flag: "--user-keys",
     placeholder: "pattern",
@@ -828,6 +843,12 @@ export const options = {
     env: "SYNCLINE_MAIL_CHANGE",
     sent: "to confirm a new address",
   }),
+  mailDevice: mailText("device", {
+    flag: "--mail-device",
+    env: "SYNCLINE_MAIL_DEVICE",
+    sent: "after a sign-in from a new device",
+    values: "{{device}}, {{time}} and other placeholders",
+  }),
   mailTemplates: option({
     flag: "--mail-templates",
     placeholder: "folder",
@@ -835,7 +856,8 @@ export const options = {
     parse: parsePath,
     default: null,
     defaultText: "built in",
-    description: "Folder with mail templates: verify, reset, magic and change, each as .txt and .html",
+    description:
+      "Folder with mail templates: verify, reset, magic, change and device, each as .txt and .html",
     commands: ["serve"],
     setting: {},
   }),

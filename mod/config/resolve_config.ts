@@ -142,6 +142,7 @@ export function accountsConfig(options: ServeOptions): AccountsConfig {
       magicLink: !options.disableMagicLink,
       totp: !options.disableTotp,
       passkeys: !options.disablePasskeys,
+      deviceMail: !options.disableDeviceMail,
       userKeys: options.userKeys,
       anonymous: options.anonymousSignIn,
       anonymousUserMs: options.anonymousUserTtl,
@@ -161,13 +162,14 @@ export function accountsConfig(options: ServeOptions): AccountsConfig {
 }
 
 function mailTextsOf(
-  { mailVerify, mailReset, mailMagic, mailChange }: ServeOptions,
+  { mailVerify, mailReset, mailMagic, mailChange, mailDevice }: ServeOptions,
 ): AccountsConfig["mailTexts"] {
   return {
     ...(mailVerify !== null && { verify: mailVerify }),
     ...(mailReset !== null && { reset: mailReset }),
     ...(mailMagic !== null && { magic: mailMagic }),
     ...(mailChange !== null && { change: mailChange }),
+    ...(mailDevice !== null && { device: mailDevice }),
   };
 }
 

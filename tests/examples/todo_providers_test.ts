@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { openIdSecret, startOpenIdServer } from "../auth/support/open_id_server.ts";
 import { startTestServer } from "../auth/server/test_server.ts";
+import { testConfig } from "../server/support/fake_backend.ts";
 import { launchChromium } from "../support/chromium.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { chromium, needs } from "../support/services.ts";
@@ -28,16 +29,7 @@ Deno.test({
       accounts: {
         authConfig: { kind: "file", path: authConfig },
         // Else a mail would be another way in.
-        policy: {
-          signups: true,
-          magicLink: false,
-          totp: true,
-          passkeys: true,
-          userKeys: [],
-          anonymous: false,
-          anonymousUserMs: 0,
-          requireVerification: false,
-        },
+        policy: { ...testConfig({ dataDir: "" }).accounts.policy, magicLink: false },
       },
     });
     op.serve(["work", "home"].map((name) => `${server.url}/api/auth/oauth/${name}/callback`));

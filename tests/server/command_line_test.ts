@@ -39,7 +39,7 @@ Deno.test("flags give typed values", async () => {
     ..."--public-url https://api.example.com/ --trusted-proxy 10.0.0.0/8 --trusted-proxy ::1".split(" "),
     ..."--allow-origin https://a.example.com".split(" "),
     ..."--auth-redirect-url https://app.example.com/a,https://b.example.com".split(" "),
-    ..."--require-verification --disable-signups --disable-magic-link --disable-totp --disable-passkeys --user-keys tasks:* --anonymous-sign-in --anonymous-user-ttl 7d --access-token-ttl 5m"
+    ..."--require-verification --disable-signups --disable-magic-link --disable-totp --disable-passkeys --disable-device-mail --user-keys tasks:* --anonymous-sign-in --anonymous-user-ttl 7d --access-token-ttl 5m"
       .split(" "),
     ..."--smtp-url smtps://mail.example.com --mail-from a@example.com --mail-templates t".split(" "),
     "--app-name",
@@ -78,6 +78,7 @@ Deno.test("flags give typed values", async () => {
     disableMagicLink: true,
     disableTotp: true,
     disablePasskeys: true,
+    disableDeviceMail: true,
     userKeys: ["tasks:*"],
     anonymousSignIn: true,
     anonymousUserTtl: 7 * 86_400_000,

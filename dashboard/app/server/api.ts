@@ -73,7 +73,7 @@ export function seenField(name: string, value: unknown): Readonly<Record<string,
   return { [name]: value === undefined ? { $missing: true } : value };
 }
 
-export type MailKind = "verify" | "reset" | "magic" | "change";
+export type MailKind = "verify" | "reset" | "magic" | "change" | "device";
 
 /** The run identity of a function call; `null` for a signed-out caller. */
 export type RunAs = { readonly userId: string } | { readonly adminId: string } | null;

@@ -108,6 +108,11 @@ const WORDINGS: Readonly<Record<string, Wording>> = {
     description: "Users can sign in with a link that is mailed to them.",
     inverted: true,
   },
+  disableDeviceMail: {
+    label: "Mail about new devices",
+    description: "Accounts get a mail when they sign in from a device for the first time.",
+    inverted: true,
+  },
   requireVerification: {
     label: "Require a verified email address",
     description: "Users sign in only after they have confirmed their email address.",
@@ -122,6 +127,7 @@ const WORDINGS: Readonly<Record<string, Wording>> = {
   mailReset: { label: "Password reset" },
   mailMagic: { label: "Sign-in link" },
   mailChange: { label: "Address change" },
+  mailDevice: { label: "New device" },
   mailTemplates: { label: "Template folder" },
   alertMail: { label: "Email addresses" },
   alertWebhook: {

@@ -1,9 +1,10 @@
 /** Finds and changes the rows of users, administrators and passwords within a transaction. */
 import type { Id } from "../../functions/api/service.ts";
 import { externalLimits } from "../limits.ts";
-import type { AuthDoc, AuthMutationCtx, AuthQueryCtx } from "../tables.ts";
+import type { AuthDoc, AuthMutationCtx, AuthQueryCtx, Owner } from "../tables.ts";
 import { endAnonymity } from "./anonymous_rows.ts";
-import { endSessionsOf, type Owner, sessionsOf } from "./session_rows.ts";
+import { dropDevices } from "./device_rows.ts";
+import { endSessionsOf, sessionsOf } from "./session_rows.ts";
 import {
   dropChallenges,
   dropEnrolments,
@@ -46,6 +47,7 @@ export async function removeUser(ctx: AuthMutationCtx, user: AuthDoc<"_users">):
   await dropFactors(ctx, { user: user._id });
   await dropKeys(ctx, user._id);
   await endAnonymity(ctx, user._id);
+  await dropDevices(ctx, { user: user._id });
   await ctx.db.delete(user._id);
 }
 
@@ -122,6 +124,7 @@ export async function takeOver(ctx: AuthMutationCtx, user: AuthDoc<"_users">): P
   await dropChanges(ctx, user._id);
   await dropFactors(ctx, { user: user._id });
   await dropKeys(ctx, user._id);
+  await dropDevices(ctx, { user: user._id });
   await ctx.db.patch(user._id, { emailVerified: true });
 }
 

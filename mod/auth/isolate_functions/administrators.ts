@@ -6,6 +6,7 @@ import { type AdminRole, adminRoles } from "../../functions/admin_roles.ts";
 import { authLimits } from "../limits.ts";
 import { adminMutation, adminQuery, type AuthDoc, type AuthQueryCtx, internalMutation } from "../tables.ts";
 import { dropFactors, passwordHashOf, setPasswordHash } from "./account_rows.ts";
+import { dropDevices } from "./device_rows.ts";
 import { roleOf } from "./admins.ts";
 import { needsSecondStep } from "./factors/factor_rows.ts";
 import { notSignedIn } from "./own_account.ts";
@@ -116,6 +117,7 @@ export const remove = adminMutation({
     await endSessionsOf(ctx, { admin: admin._id });
     await setPasswordHash(ctx, admin._id, null);
     await dropFactors(ctx, { admin: admin._id });
+    await dropDevices(ctx, { admin: admin._id });
     await ctx.db.delete(admin._id);
     return null;
   },

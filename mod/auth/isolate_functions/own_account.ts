@@ -10,12 +10,13 @@ import {
   type AuthQueryCtx,
   internalMutation,
   mutation,
+  type Owner,
   query,
 } from "../tables.ts";
 import { passwordHashOf, setPasswordHash } from "./account_rows.ts";
 import { isAnonymous, refuseAnonymous } from "./anonymous_rows.ts";
 import { requireConfirmation } from "./factors/factor_rows.ts";
-import { endSession, endSessionsOf, type Owner, sessionsOf } from "./session_rows.ts";
+import { endSession, endSessionsOf, sessionsOf } from "./session_rows.ts";
 
 interface OwnAccount {
   readonly userId: Id<"_users">;

@@ -2,11 +2,10 @@
 import { z } from "zod";
 import { authLimits } from "../limits.ts";
 import type { Id } from "../../functions/api/service.ts";
-import type { AuthDoc, AuthMutationCtx, AuthQueryCtx } from "../tables.ts";
+import type { AuthDoc, AuthMutationCtx, AuthQueryCtx, Owner } from "../tables.ts";
 import { checkAnonymous } from "./anonymous_rows.ts";
+import { type NewDevice, recordDevice } from "./device_rows.ts";
 import { dropChallenges } from "./factors/factor_rows.ts";
-
-export type Owner = { readonly user: Id<"_users"> } | { readonly admin: Id<"_admins"> };
 
 /** Hashes and ids of a new session; the token itself never leaves main. */
 export const newSessionSchema = z.object({
@@ -31,6 +30,8 @@ export interface OpenedSession {
   readonly userId: Id<"_users"> | null;
   readonly adminId: Id<"_admins"> | null;
   readonly expiresAt: number;
+  /** Set by a sign-in from a new device. */
+  readonly newDevice?: NewDevice;
 }
 
 /** A session, or the end of a challenge for a second factor. */
@@ -70,7 +71,10 @@ export async function openSession(
   const row = { session: sessionId, family, generation: 0, hash: tokenHash, expiresAt, rotations: [] };
   await ctx.db.insert("_refresh_tokens", row);
   const [userId, adminId] = "user" in owner ? [owner.user, null] : [null, owner.admin];
-  return { sessionId, userId, adminId, expiresAt };
+  const newDevice = impersonatedBy === undefined
+    ? await recordDevice(ctx, owner, { userAgent, now, sessions: existing })
+    : null;
+  return { sessionId, userId, adminId, expiresAt, ...newDevice !== null && { newDevice } };
 }
 
 /** Ends a session if it is active. Ending an administrator's session also ends their impersonation sessions. */

@@ -1,8 +1,8 @@
 /** The built-in mail templates. */
 import type { CodeKind } from "../tokens/codes.ts";
 
-/** Kinds of mail. `change` goes to the new address when a user changes it. */
-export type MailKind = CodeKind | "change";
+/** Kinds of mail. `change` goes to the new address when a user changes it, `device` to an account after a sign-in. */
+export type MailKind = CodeKind | "change" | "device";
 
 /** The template strings of one kind of mail, with `{{name}}` placeholders. */
 export interface Template {
@@ -44,7 +44,23 @@ export const builtInTemplates: Record<MailKind, Template> = {
     button: "Confirm new address",
     unasked: "If you did not request this, ignore this mail. Nothing changes.",
   }),
+  device: deviceTemplate(),
 };
+
+function deviceTemplate(): Template {
+  const subject = "New sign-in to {{app}}";
+  const paragraphs = [
+    "Someone signed in to your {{app}} account from a device that you have not used before:",
+    "{{device}}, {{time}}",
+    "If it was you, ignore this mail. If not, change your password and sign out this device in the settings of " +
+    "your account.",
+  ];
+  return {
+    subject,
+    text: `${paragraphs.join("\n\n")}\n`,
+    html: page(subject, paragraphs.map((text) => `<p>${text}</p>`)),
+  };
+}
 
 function template({ subject, reason, button, unasked }: Wording): Template {
   const text = `${reason}
@@ -55,21 +71,28 @@ Or enter this code: {{code}}
 
 Both work once and for {{validFor}}. ${unasked}
 `;
-  const html = `<!doctype html>
+  const html = page(subject, [
+    `<p style="margin:0 0 24px">${reason}</p>`,
+    `<p style="margin:0 0 24px"><a href="{{link}}"
+style="display:inline-block;padding:12px 20px;border-radius:8px;background:#18181b;color:#fff;text-decoration:none"
+>${button}</a></p>`,
+    '<p style="margin:0 0 8px">Or enter this code:</p>',
+    '<p style="margin:0 0 24px;font:600 28px/1.2 ui-monospace,monospace;letter-spacing:4px">{{code}}</p>',
+    `<p style="margin:0;color:#52525b;font-size:14px">Both work once and for {{validFor}}. ${unasked}</p>`,
+  ]);
+  return { subject, text, html };
+}
+
+/** The HTML of a mail. */
+function page(subject: string, paragraphs: readonly string[]): string {
+  return `<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${subject}</title></head>
 <body style="margin:0;padding:32px 16px;background:#f4f4f5;color:#18181b;font:16px/1.5 system-ui,sans-serif">
 <div style="max-width:480px;margin:0 auto;padding:32px;background:#fff;border-radius:12px">
-<p style="margin:0 0 24px">${reason}</p>
-<p style="margin:0 0 24px"><a href="{{link}}"
-style="display:inline-block;padding:12px 20px;border-radius:8px;background:#18181b;color:#fff;text-decoration:none"
->${button}</a></p>
-<p style="margin:0 0 8px">Or enter this code:</p>
-<p style="margin:0 0 24px;font:600 28px/1.2 ui-monospace,monospace;letter-spacing:4px">{{code}}</p>
-<p style="margin:0;color:#52525b;font-size:14px">Both work once and for {{validFor}}. ${unasked}</p>
+${paragraphs.join("\n")}
 </div>
 </body>
 </html>
 `;
-  return { subject, text, html };
 }

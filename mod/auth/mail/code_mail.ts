@@ -1,4 +1,4 @@
-/** Creates, stores and sends mails with codes and links. */
+/** Creates and sends mails: with codes and links, which are stored, and about new devices. */
 import type { Log } from "../../kit/log.ts";
 import { authLimits } from "../limits.ts";
 import { type CodeKind, codeLifetimeMs, issueCode, linkFragment } from "../tokens/codes.ts";
@@ -82,15 +82,29 @@ export class CodeMail {
     return true;
   }
 
+  /** Mails an account about a sign-in from a new device. Does nothing without a mail server; failures are only logged. */
+  reportDevice(
+    { email, device, at }: { readonly email: string; readonly device: string; readonly at: number },
+  ): void {
+    const { outbox, templates, appName: app } = this.#options;
+    const mail = renderMail(templates.device, { app, email, device, time: new Date(at).toUTCString() });
+    outbox?.post(mail, { usefulUntil: at + authLimits.deviceMailMs });
+  }
+
   /** Renders a mail with sample values. Throws `TemplateError` for an unusable template. */
   sample(
     kind: MailKind,
     { to, text, link }: { readonly to: string; readonly text: string | undefined; readonly link: string },
   ): Mail {
-    const { templates, appName } = this.#options;
+    const { templates, appName: app, now } = this.#options;
+    const template = text === undefined ? templates[kind] : templateOf(kind, text);
+    if (kind === "device") {
+      const time = new Date(now()).toUTCString();
+      return renderMail(template, { app, email: to, device: "Firefox on Windows", time });
+    }
     const codeKind = kind === "change" ? "verify" : kind;
-    return renderMail(text === undefined ? templates[kind] : templateOf(kind, text), {
-      app: appName,
+    return renderMail(template, {
+      app,
       email: to,
       link: withFragment(link, { [linkFragment[codeKind]]: "sample" }),
       code: "123456",

@@ -3,10 +3,15 @@ import { join } from "node:path";
 import type { Mail } from "./mailer.ts";
 import { builtInTemplates, type MailKind, type Template } from "./built_in_templates.ts";
 
-export interface TemplateValues {
+/** Values of all mails. */
+interface CommonValues {
   readonly app: string;
   /** Address the mail goes to. */
   readonly email: string;
+}
+
+/** Values of a mail with a code. */
+interface CodeValues extends CommonValues {
   readonly link: string;
   /** 6 digits. */
   readonly code: string;
@@ -14,10 +19,21 @@ export interface TemplateValues {
   readonly validFor: string;
 }
 
+/** Values of a mail about a new device. */
+interface DeviceValues extends CommonValues {
+  /** Browser and system, such as `Firefox on Windows`. */
+  readonly device: string;
+  /** When it signed in, with the time zone. */
+  readonly time: string;
+}
+
+export type TemplateValues = CodeValues | DeviceValues;
+
 export type Templates = Readonly<Record<MailKind, Template>>;
 
-export const mailKinds: readonly MailKind[] = ["verify", "reset", "magic", "change"];
-const NAMES: readonly (keyof TemplateValues)[] = ["app", "email", "link", "code", "validFor"];
+export const mailKinds: readonly MailKind[] = ["verify", "reset", "magic", "change", "device"];
+const CODE_NAMES: readonly (keyof CodeValues)[] = ["app", "email", "link", "code", "validFor"];
+const DEVICE_NAMES: readonly (keyof DeviceValues)[] = ["app", "email", "device", "time"];
 const PLACEHOLDER = /\{\{\s*([^{}]*?)\s*\}\}/g;
 
 /** A template is unusable; the message names it and the reason. */
@@ -65,8 +81,8 @@ async function templatesIn(folder: string): Promise<Record<MailKind, Template>> 
 export function renderMail(template: Template, values: TemplateValues): Mail {
   const fill = (text: string, escape: (value: string) => string) =>
     text.replaceAll(PLACEHOLDER, (whole, name: string) => {
-      const key = NAMES.find((known) => known === name);
-      return key === undefined ? whole : escape(values[key]);
+      const value = Object.entries<string>({ ...values }).find(([known]) => known === name)?.[1];
+      return value === undefined ? whole : escape(value);
     });
   return {
     to: values.email,
@@ -110,17 +126,18 @@ function splitSubject(file: string, name: string): { subject: string; text: stri
 }
 
 function checkPlaceholders(kind: MailKind, { subject, text, html }: Template): void {
+  const names: readonly string[] = kind === "device" ? DEVICE_NAMES : CODE_NAMES;
   for (const [part, content] of [["subject", subject], ["text", text], ["HTML", html]] as const) {
     const used = [...content.matchAll(PLACEHOLDER)].map(([, name = ""]) => name);
-    const unknown = used.find((name) => !NAMES.some((known) => known === name));
+    const unknown = used.find((name) => !names.includes(name));
     if (unknown !== undefined) {
       throw new TemplateError(
         `Invalid mail template "${kind}": unknown placeholder {{${unknown}}} in the ${part}, expected ${
-          NAMES.join(", ")
+          names.join(", ")
         }`,
       );
     }
-    if (part !== "subject" && !used.includes("link") && !used.includes("code")) {
+    if (kind !== "device" && part !== "subject" && !used.includes("link") && !used.includes("code")) {
       throw new TemplateError(
         `Invalid mail template "${kind}": the ${part} contains neither {{link}} nor {{code}}`,
       );

@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { ServiceError } from "../../errors.ts";
 import { authLimits } from "../limits.ts";
 import type { AccessTokens } from "./access_token.ts";
+import type { NewDevice } from "../isolate_functions/device_rows.ts";
 import type { NewSession, OpenedSession, SignInResult } from "../isolate_functions/session_rows.ts";
 import type { RefreshTokens } from "./refresh_token.ts";
 import type { TokenHasher } from "./token_hash.ts";
@@ -38,6 +39,8 @@ export interface SessionTokensOptions {
   readonly hasher: TokenHasher;
   readonly accessTokenMs: number;
   readonly now: () => number;
+  /** Called after a sign-in from a new device, with the time. It must not throw. */
+  readonly onNewDevice: (device: NewDevice, at: number) => void;
 }
 
 /** 96 bits. */
@@ -83,7 +86,11 @@ export class SessionTokens {
     result: SignInResult,
     { row, refreshToken, challenge }: PreparedSession,
   ): Promise<Tokens> {
-    if ("sessionId" in result) return await this.issue(result, { refreshToken, at: row.now });
+    if ("sessionId" in result) {
+      const tokens = await this.issue(result, { refreshToken, at: row.now });
+      if (result.newDevice !== undefined) this.#options.onNewDevice(result.newDevice, row.now);
+      return tokens;
+    }
     const expiresIn = Math.floor((result.challengeExpiresAt - row.now) / 1000);
     throw new ServiceError("mfa_required", undefined, {
       data: { challenge, expiresIn } satisfies SignInChallenge,

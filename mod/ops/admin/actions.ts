@@ -54,7 +54,7 @@ export interface AdminActionsOptions extends RunFunctionOptions {
 
 /** A kind of mail, optionally with a template to try. */
 const mailChoice = z.strictObject({
-  kind: z.enum(["verify", "reset", "magic", "change"]),
+  kind: z.enum(["verify", "reset", "magic", "change", "device"]),
   text: z.string().max(SETTING_CHARS_MAX).optional(),
 });
 type MailChoice = z.output<typeof mailChoice>;

@@ -283,6 +283,7 @@ Deno.test("PK8 a setting stops new passkeys, and existing ones still sign in", a
       magicLink: true,
       totp: true,
       passkeys: false,
+      deviceMail: true,
       userKeys: [],
       anonymous: false,
       anonymousUserMs: 0,

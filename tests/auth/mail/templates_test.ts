@@ -33,6 +33,21 @@ for (const kind of ["verify", "reset", "magic", "change"] satisfies MailKind[]) 
   });
 }
 
+Deno.test('ND4 the built-in email "device" names device and time, and its template may use no code', async () => {
+  const device = { app: "My <App>", email: "a@example.com", device: "Firefox on <x>", time: "Sat, 28 Nov" };
+  const mail = renderMail((await loadTemplates(null)).device, device);
+  assert.equal(mail.subject, "New sign-in to My <App>");
+  assert.ok(mail.text.includes("Firefox on <x>, Sat, 28 Nov"));
+  assert.ok(mail.html.includes("Firefox on &lt;x&gt;, Sat, 28 Nov") && !mail.html.includes("<App>"));
+  assert.ok(![mail.text, mail.html].join("").includes("{{"));
+  const own = await loadTemplates(null, { device: "Subject: {{app}}\n\n{{device}} at {{time}}" });
+  assert.equal(renderMail(own.device, device).text, "Firefox on <x> at Sat, 28 Nov");
+  await assert.rejects(
+    loadTemplates(null, { device: "Subject: x\n\n{{code}}" }),
+    /unknown placeholder \{\{code\}\} in the text, expected app, email, device, time/,
+  );
+});
+
 Deno.test("a file replaces the text or the HTML of an email and keeps the other", () =>
   withFiles(
     { "reset.txt": "Subject: New password for {{app}}\n\nHi {{ email }}: {{link}}\n" },

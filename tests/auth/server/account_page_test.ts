@@ -1,6 +1,7 @@
 /** The server's own page for links, in a browser: nothing is used before a click, and then it works. */
 import assert from "node:assert/strict";
 import { launchChromium } from "../../support/chromium.ts";
+import { testConfig } from "../../server/support/fake_backend.ts";
 import { startSmtpServer } from "../mail/smtp_server.ts";
 import { startTestServer } from "./test_server.ts";
 import { codeOf, STEP_MS } from "../support/test_factors.ts";
@@ -16,7 +17,11 @@ Deno.test({
   async fn() {
     await using smtp = await startSmtpServer();
     await using server = await startTestServer({
-      accounts: { smtp: { url: `smtp://127.0.0.1:${smtp.port}`, from: "App <no-reply@example.com>" } },
+      accounts: {
+        smtp: { url: `smtp://127.0.0.1:${smtp.port}`, from: "App <no-reply@example.com>" },
+        // Mails without links are not counted below.
+        policy: { ...testConfig({ dataDir: "" }).accounts.policy, deviceMail: false },
+      },
     });
     const linkTo = async (email: string, count: number) =>
       /http:\S+/.exec((await smtp.mailTo(email, count)).text ?? "")?.[0] ?? "";

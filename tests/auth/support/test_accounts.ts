@@ -17,6 +17,7 @@ export interface TestAccountsOptions {
   readonly magicLink?: boolean;
   readonly totp?: boolean;
   readonly passkeys?: boolean;
+  readonly deviceMail?: boolean;
   readonly userKeys?: readonly string[];
   readonly anonymous?: boolean;
   readonly requireVerification?: boolean;
@@ -101,6 +102,7 @@ export async function startTestAccounts(options: TestAccountsOptions = {}): Prom
       magicLink: options.magicLink ?? true,
       totp: options.totp ?? true,
       passkeys: options.passkeys ?? true,
+      deviceMail: options.deviceMail ?? true,
       userKeys: options.userKeys ?? [],
       anonymous: options.anonymous ?? false,
       anonymousUserMs: 30 * 86_400_000,

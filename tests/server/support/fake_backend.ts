@@ -101,6 +101,7 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
         magicLink: true,
         totp: true,
         passkeys: true,
+        deviceMail: true,
         userKeys: [],
         anonymous: false,
         anonymousUserMs: 0,

@@ -19,6 +19,7 @@ const KINDS: Readonly<Record<string, MailKind>> = {
   mailReset: "reset",
   mailMagic: "magic",
   mailChange: "change",
+  mailDevice: "device",
 };
 
 /** The mail whose template a setting holds, or `null`. */
