@@ -15,6 +15,7 @@ import { Toasts } from "./ui/toasts.tsx";
 import "./ui/tokens.css";
 import "./ui/base.css";
 import "./ui/ui.css";
+import "./ui/table.css";
 import "./shell/shell.css";
 import "./views/backups/backups.css";
 import "./views/data/data.css";
@@ -23,6 +24,7 @@ import "./views/functions/functions.css";
 import "./views/logs/logs.css";
 import "./views/overview/overview.css";
 import "./views/settings/settings.css";
+import "./views/versions/versions.css";
 
 applyTheme();
 const firstView = adminSession.adminId() === null ? undefined : viewNamed(currentRoute().path[0]);

@@ -28,6 +28,7 @@ const PACKAGES = [
   "@codemirror/view",
   "@lezer/highlight",
   "cmdk",
+  "diff",
   "get-nonce",
   "radix-ui",
   "react",

@@ -67,9 +67,12 @@ export {
   AuthConfigError,
   AuthConfigFile,
   type AuthConfigSource,
+  callbackOf,
   ConfiguredExternalAuth,
   type ExternalAuth,
   presetParts,
+  type ProviderCheck,
+  type ProviderStep,
   readAuthConfig,
 } from "./oauth/mod.ts";
 export type { MailKind } from "./mail/built_in_templates.ts";

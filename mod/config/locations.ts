@@ -27,7 +27,7 @@ export function locationConfig(
 export function bucketLocation(
   { s3Endpoint, s3Region, s3AccessKeyId, s3SecretAccessKey }: S3Options,
   { bucket, prefix }: { readonly bucket: string; readonly prefix: string },
-  what: "Files" | "Backups" | "Replicas",
+  what: "Files" | "Backups" | "Replicas" | "Objects",
 ): BucketLocation {
   if (s3AccessKeyId === null || s3SecretAccessKey === null) {
     throw new StartError(

@@ -141,6 +141,8 @@ export interface OptionSpec<Value = unknown, Default = unknown> {
 export interface SettingOptions<Value> {
   /** The value is stored encrypted and never shown. */
   readonly secret?: true;
+  /** The value is a URL that is secret because of its password, and is shown without it. */
+  readonly passwordInUrl?: true;
   /** The value is JSON; each `{"secret": "..."}` in it is stored encrypted and never shown. */
   readonly encryptsSecrets?: true;
   /** The value has several lines. */
@@ -799,7 +801,7 @@ export const options = {
     defaultText: "none: no mail is sent; with --dev it is printed",
     description: "Mail server, such as smtp://user:password@host:587 or smtps://…",
     commands: ["serve"],
-    setting: { secret: true },
+    setting: { secret: true, passwordInUrl: true },
   }),
   mailFrom: option({
     flag: "--mail-from",
@@ -1270,6 +1272,16 @@ export const options = {
     defaultText: "the newest that contains the point",
     description: "Generation of the replica to restore from",
     commands: ["restore"],
+  }),
+  message: option({
+    flag: "--message",
+    placeholder: "text",
+    env: "SYNCLINE_MESSAGE",
+    parse: parseText,
+    default: null,
+    defaultText: "none",
+    description: "A line about the deploy or rollback, shown in the history of versions",
+    commands: ["deploy", "rollback"],
   }),
   dryRun: option({
     flag: "--dry-run",

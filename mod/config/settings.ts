@@ -1,7 +1,10 @@
 /** Settings: options that administrators can change while the server runs. */
+import type { BucketLocation } from "../kit/locations/object_store.ts";
+import { withoutPassword } from "../kit/secret_encryption.ts";
 import type { AlertsConfig } from "../ops/alerts/mod.ts";
 import type { AccountsConfig, BackupsConfig, ExecutionLogConfig, ExplicitOptions } from "./config.ts";
-import { parseSwitch } from "./option_types.ts";
+import { bucketLocation } from "./locations.ts";
+import { parseBucket, parseSwitch } from "./option_types.ts";
 import {
   type ExplicitValues,
   type OptionName,
@@ -22,9 +25,11 @@ export interface SettingSpec {
   /** The default as shown to users; `null` to show none. */
   readonly defaultText: string | null;
   readonly secret: boolean;
+  /** Whether it is a URL that is shown without its password. */
+  readonly passwordInUrl: boolean;
   /** Whether the value is JSON in which each `{"secret": "..."}` is stored encrypted. */
   readonly encryptsSecrets: boolean;
-  /** The flag or variable that takes precedence over the setting; `text` is `null` for secrets. */
+  /** The flag or variable that takes precedence over the setting; `text` as it may be shown. */
   readonly given: { readonly by: "flag" | "env"; readonly text: string | null } | null;
 }
 
@@ -45,6 +50,8 @@ export function settingSpecs({ explicit }: ExplicitOptions): SettingSpec[] {
     const { flag, env, placeholder, description, defaultText, repeatable, setting } = specOf(name);
     const given = givenText(explicit, name);
     const secret = setting?.secret === true;
+    const passwordInUrl = setting?.passwordInUrl === true;
+    const shown = passwordInUrl ? withoutPassword(given?.text ?? "") : secret ? null : given?.text ?? null;
     return {
       name,
       flag,
@@ -53,8 +60,9 @@ export function settingSpecs({ explicit }: ExplicitOptions): SettingSpec[] {
       description,
       defaultText,
       secret,
+      passwordInUrl,
       encryptsSecrets: setting?.encryptsSecrets === true,
-      given: given === undefined ? null : { by: given.by, text: secret ? null : given.text },
+      given: given === undefined ? null : { by: given.by, text: shown },
     };
   });
 }
@@ -68,6 +76,25 @@ export function checkSetting(name: string, text: string): void {
 
 /** Applies settings; flags and variables take precedence. Throws a `StartError` for values that cannot be combined. */
 export function liveConfig(given: ExplicitOptions, settings: ReadonlyMap<string, string>): LiveConfig {
+  const merged = merge(given, settings);
+  return {
+    accounts: accountsConfig(merged),
+    backups: backupsConfig(merged),
+    alerts: alertsConfig(merged),
+    executionLog: executionLogConfig(merged),
+  };
+}
+
+/** Returns a bucket, as `s3://bucket/prefix`, with access by flags and settings. Throws an `OptionValueError` or a `StartError`. */
+export function liveBucket(
+  given: ExplicitOptions,
+  settings: ReadonlyMap<string, string>,
+  location: string,
+): BucketLocation {
+  return bucketLocation(merge(given, settings), parseBucket(location), "Objects");
+}
+
+function merge(given: ExplicitOptions, settings: ReadonlyMap<string, string>): ServeOptions {
   const values: Record<string, unknown> = { ...given.values };
   for (const name of names) {
     const text = settings.get(name);
@@ -75,13 +102,7 @@ export function liveConfig(given: ExplicitOptions, settings: ReadonlyMap<string,
       values[name] = parseSetting(specOf(name), text);
     }
   }
-  const merged = values as unknown as ServeOptions;
-  return {
-    accounts: accountsConfig(merged),
-    backups: backupsConfig(merged),
-    alerts: alertsConfig(merged),
-    executionLog: executionLogConfig(merged),
-  };
+  return values as unknown as ServeOptions;
 }
 
 function givenText(texts: ExplicitValues, name: OptionName): ReturnType<ExplicitValues["get"]> {

@@ -26,7 +26,7 @@ const FUNCTION_RULES: readonly Rule[] = [
   // The caller's own account.
   {
     paths:
-      /^_admin\/administrators:(changePassword|confirmPassword|startTotp|confirmTotp|proveFactor|removeTotp|renewRecoveryCodes)$/,
+      /^_admin\/administrators:(changePassword|confirmPassword|endOwnSessions|startTotp|confirmTotp|proveFactor|removeTotp|renewRecoveryCodes)$/,
     role: "viewer",
   },
   // The caller's own views of tables.
@@ -34,14 +34,14 @@ const FUNCTION_RULES: readonly Rule[] = [
   // They change nothing.
   {
     paths:
-      /^_admin\/(data:sizes|data:history|alerts:issues|settings:previewMail|files:references|files:orphans)$/,
+      /^_admin\/(data:sizes|data:history|alerts:issues|settings:previewMail|settings:providers|files:references|files:orphans)$/,
     role: "viewer",
   },
   // It runs code of the app.
   { paths: /^_admin\/functions:watch$/, role: "editor" },
   // Secrets, access and the server itself.
   {
-    paths: /^_admin\/(settings:set|settings:testMail|env:\w+|(apiKeys|deployKeys):(create|revoke))$/,
+    paths: /^_admin\/(settings:(set|test\w+)|env:\w+|(apiKeys|deployKeys):(create|revoke))$/,
     role: "owner",
   },
   {
@@ -60,6 +60,8 @@ export function functionRole(path: string, kind: FunctionKind): AdminRole {
 const REQUEST_RULES: readonly (Rule & { readonly methods: RegExp })[] = [
   // The filter of an export is in its body.
   { methods: /^POST$/, paths: /^\/export\/[^/]+$/, role: "viewer" },
+  // Code may contain what only its authors should know.
+  { methods: /^(GET|HEAD)$/, paths: /^\/functions\/versions\/[^/]+\/bundle$/, role: "editor" },
   // Archives contain hashes of passwords and secrets.
   { methods: /^(GET|HEAD)$/, paths: /^\/(scheduled-)?backups\/[^/]+$/, role: "owner" },
   { methods: /^DELETE$/, paths: /^\/backups\/[^/]+$/, role: "owner" },

@@ -11,6 +11,8 @@ export const packageLimits = {
   bytesMax: 256 * MiB,
   /** Size of the bundle with its source map. */
   bundleBytesMax: 128 * MiB,
+  /** Bytes of the app's own sources in the source map, for administrators. Further ones are left out. */
+  sourcesBytesMax: 8 * MiB,
   /** Links in one package folder. */
   linksMax: 10_000,
 } as const;

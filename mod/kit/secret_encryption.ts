@@ -1,4 +1,4 @@
-/** Encryption of secrets in the database, bound to their name and readable with the server's key only. */
+/** Secrets in the database: encryption, bound to their name and readable with the server's key only, and passwords in URLs. */
 import { Buffer } from "node:buffer";
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 
@@ -59,4 +59,24 @@ export function encryptNested(
     return text === null ? value : { sealed: encryptSecret(text, options) };
   });
   return JSON.stringify(encrypted, null, 2);
+}
+
+/** Returns the URL without its password; an empty string for text that is not a URL with a host. */
+export function withoutPassword(text: string): string {
+  const url = URL.parse(text);
+  if (url === null || url.hostname === "") return "";
+  url.password = "";
+  return url.href;
+}
+
+/**
+ * Returns the URL with the password of a stored one, if it has none. Only for the same user and host: the password must not
+ * reach another server.
+ */
+export function withStoredPassword(text: string, stored: string | undefined): string {
+  const [url, old] = [URL.parse(text), URL.parse(stored ?? "")];
+  if (url === null || old === null || url.password !== "" || url.username === "") return text;
+  if (url.username !== old.username || url.hostname !== old.hostname) return text;
+  url.password = old.password;
+  return url.href;
 }

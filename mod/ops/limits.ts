@@ -446,6 +446,10 @@ export const deployLimits = {
   misfitCharsMax: 300,
   /** Timeout of checking documents for a deploy, which blocks no one. */
   checkMs: 15 * 60_000,
+  /** Maximum length of the message of a deploy. */
+  messageCharsMax: 500,
+  /** Deploys and rollbacks listed with the time in which their version was served. */
+  historyMax: 200,
   /** Maximum number of active deploy keys. */
   keysMax: 100,
   /** Maximum length of a deploy key's name. */

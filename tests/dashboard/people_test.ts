@@ -189,6 +189,24 @@ testDashboard("users, administrators and settings", {
     await dialog.getByLabel("Email address").fill("CLEO@example.com");
     await button("Save").click();
     await until(async () => await dialog.getByLabel("Email address").inputValue() === "cleo@example.com");
+    // A field that is edited during a save stays as it is.
+    await dialog.getByLabel("Name").fill("Cleo the first");
+    await page.evaluate(() => {
+      const save = document.querySelector<HTMLButtonElement>("button[form=user]");
+      const name = [...document.querySelectorAll("#user label")].find((label) =>
+        label.textContent === "Name"
+      );
+      const input = document.querySelector<HTMLInputElement>(
+        `#${CSS.escape(name?.getAttribute("for") ?? "")}`,
+      );
+      save?.click();
+      Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value")?.set?.call(input, "Cleo");
+      input?.dispatchEvent(new Event("input", { bubbles: true }));
+    });
+    await dialog.getByRole("heading", { name: "Cleo the first" }).waitFor();
+    assert.equal(await dialog.getByLabel("Name").inputValue(), "Cleo");
+    await button("Save").click();
+    await dialog.getByRole("heading", { name: "Cleo", exact: true }).waitFor();
     await keys("Escape");
     await dialog.waitFor({ state: "detached" });
   });
@@ -282,12 +300,15 @@ testDashboard("users, administrators and settings", {
   });
 
   await t.step("SE3 a secret is written and never shown", async () => {
-    const smtp = page.getByLabel("Mail server", { exact: true });
-    await smtp.fill("smtp://user:hidden-word@127.0.0.1:1");
+    await page.getByLabel("Mail server", { exact: true }).fill("127.0.0.1");
+    await page.getByLabel("Port", { exact: true }).fill("1");
+    await page.getByLabel("User name", { exact: true }).fill("user");
+    const password = page.getByRole("form", { name: "Mail", exact: true }).getByLabel("Password");
+    await password.fill("hidden-word");
     await page.getByLabel("Sender", { exact: true }).fill("shop@example.com");
     await page.getByRole("form", { name: "Mail", exact: true }).getByRole("button", { name: "Save" }).click();
-    await page.getByPlaceholder("stored; enter a new value to replace it").waitFor();
-    assert.equal(await smtp.inputValue(), "");
+    await page.getByPlaceholder("stored; enter a new one to replace it").waitFor();
+    assert.equal(await password.inputValue(), "");
     assert.ok(!(await page.content()).includes("hidden-word"));
   });
 

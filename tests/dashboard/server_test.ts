@@ -4,7 +4,6 @@ import { Buffer } from "node:buffer";
 import { join } from "node:path";
 import { anonymous } from "../../mod/functions/identity.ts";
 import { startOfflineHost } from "../../mod/server/offline_host.ts";
-import { bundleOf } from "../ops/deploy/support.ts";
 import { until } from "../support/waiting.ts";
 import { admin, checkLooks, testDashboard } from "./support/dashboard_page.ts";
 
@@ -46,9 +45,6 @@ async function leaveImport(dataDir: string): Promise<void> {
     await mutate("_system/import:write", { table: "notes", mode: "insert", batch: rows, workId });
   }
 }
-
-const versionOf = (text: string) =>
-  `import { untypedQuery } from "syncline/server";\nexport const which = untypedQuery({ handler: () => "${text}" });`;
 
 const place = await Deno.makeTempDir();
 const replica = join(place, "replica");
@@ -671,108 +667,3 @@ testDashboard(
     });
   },
 );
-
-testDashboard("rollback of deployed versions", {
-  functions: { "app.ts": versionOf("first") },
-  config: { pinned: false },
-}, async (dashboard, t) => {
-  const { page, server, go, waitForText, button, call, keys } = dashboard;
-  const { body: { accessToken } } = await server.post("/api/auth/admin/signin", admin);
-  const deploy = async (text: string, others: Record<string, string> = {}) => {
-    const { bytes } = await bundleOf({ "functions/app.ts": text, ...others });
-    const response = await fetch(`${server.url}/api/admin/functions`, {
-      method: "PUT",
-      headers: { Authorization: `Bearer ${accessToken}` },
-      body: bytes,
-    });
-    assert.equal(response.status, 200, await response.text());
-  };
-
-  await t.step("DA8 deployed versions are listed with the deployer", async () => {
-    await deploy(versionOf("second"));
-    await deploy(
-      `${versionOf("third")}
-import { untypedInternalMutation, untypedMutation } from "syncline/server";
-export const extra = untypedInternalMutation({ handler: () => null });
-export const add = untypedMutation({ handler: async (ctx) => {
-  await ctx.db.insert("notes", { text: "kept" });
-  await ctx.scheduler.runAfter(3_600_000, "app:extra", {});
-} });`,
-      {
-        "functions/schema.ts": `import { defineSchema, defineTable } from "syncline/server";
-import { z } from "zod";
-export default defineSchema({ notes: defineTable({ text: z.string() }).index("by_text", ["text"]) });`,
-        "functions/crons.ts": `import { cronJobs } from "syncline/server";
-const crons = cronJobs();
-crons.interval("sweep", { hours: 5 }, "app:extra", {});
-export default crons;`,
-      },
-    );
-    for (let i = 0; i < 2; i++) await call("app:add");
-    await go("versions");
-    await page.getByRole("row", { name: /live/ }).getByText(admin.email).waitFor();
-  });
-
-  await t.step("DA8 a rollback shows its changes before it is applied", async () => {
-    assert.equal(await call("app:which", {}, "query"), "third");
-    const live = page.getByRole("row", { name: /live/ });
-    const before = await live.getByRole("cell").first().getAttribute("title");
-    await button("Roll back…").first().click();
-    const dialog = page.getByRole("dialog");
-    await dialog.getByText("Table notes: 2 documents will be out of reach of functions").waitFor();
-    await dialog.getByText("app:extra: 2 pending jobs will fail when due").waitFor();
-    await dialog.getByRole("region", { name: "Functions" }).getByText("app:add removed").waitFor();
-    await dialog.getByRole("region", { name: "Cron jobs" }).getByText("sweep removed").waitFor();
-    await dialog.getByRole("button", { name: "Roll back", exact: true }).click();
-    await waitForText(/^Version .* is now live\.$/);
-    assert.equal(await call("app:which", {}, "query"), "second");
-    await page.locator(`td[title="${before}"]`, { hasText: "live" }).waitFor({ state: "detached" });
-  });
-
-  await t.step("DA8 a table that the version lacks stays readable and can be exported", async () => {
-    await go("data/notes");
-    await waitForText("The live version does not have this table");
-    await page.getByRole("gridcell", { name: "kept" }).nth(1).waitFor();
-    await page.getByRole("columnheader", { name: "text" }).waitFor();
-    assert.equal(await button("New document").count(), 0);
-    await page.getByRole("gridcell", { name: "kept" }).first().click();
-    await page.locator(".cm-content", { hasText: "kept" }).waitFor();
-    await button("Close").click();
-    await page.getByRole("navigation", { name: "Tables" }).getByText("orphaned").waitFor();
-    const download = page.waitForEvent("download");
-    await dashboard.choose("More about this table", "Export as JSON lines");
-    const lines = (await Deno.readTextFile(await (await download).path())).trim().split("\n");
-    assert.deepEqual(lines.map((line) => JSON.parse(line).text), ["kept", "kept"]);
-    assert.deepEqual(await dashboard.violations(), []);
-  });
-
-  await t.step("DA8 jobs of missing functions are listed, canceled and retried", async () => {
-    await go("schedule");
-    await waitForText("2 pending jobs call functions that the live version lacks: app:extra.");
-    await page.getByRole("link", { name: "Show" }).click();
-    await page.getByText("function missing").nth(2).waitFor();
-    await button("Cancel").first().click();
-    await waitForText("Canceled.");
-    await button("Retry").first().click();
-    await waitForText("app:extra scheduled again.");
-    await page.getByRole("cell", { name: "failed" }).waitFor();
-    assert.deepEqual(await dashboard.violations(), []);
-    await go("versions");
-  });
-
-  await t.step("by keyboard only: a rollback is opened and canceled", async () => {
-    await button("Roll back…").first().focus();
-    await keys("Enter");
-    await page.getByRole("dialog").waitFor();
-    await keys("Escape");
-    await page.getByRole("dialog").waitFor({ state: "detached" });
-    assert.equal(await call("app:which", {}, "query"), "second");
-  });
-
-  await t.step(
-    "DA7 axe finds no accessibility violations",
-    async () => {
-      await checkLooks(dashboard, ["versions"]);
-    },
-  );
-});

@@ -21,7 +21,9 @@ import type { VariableChanges, VariableInfo } from "../../../mod/ops/deploy/vari
 import type { DocumentChanges } from "../../../mod/ops/admin/document_history.ts";
 import type { ConsoleRun } from "../../../mod/ops/admin/query_console.ts";
 import type { FunctionRun } from "../../../mod/ops/admin/run_function.ts";
-import type { CachedSizes } from "../../../mod/ops/admin/actions.ts";
+import type { ActiveProviders, CachedSizes } from "../../../mod/ops/admin/actions.ts";
+import type { ProviderCheck } from "../../../mod/auth/oauth/provider_check.ts";
+import type { ProbeReport } from "../../../mod/kit/locations/location_probe.ts";
 import type * as schedule from "../../../mod/scheduler/isolate_functions/admin.ts";
 import type * as files from "../../../mod/storage/isolate_functions/admin.ts";
 import type { FileReference } from "../../../mod/storage/isolate_functions/references.ts";
@@ -82,10 +84,10 @@ export const api = {
   administrators: {
     ...references<
       typeof administratorFunctions,
-      "list" | "me" | "sessions" | "endSession" | "endSessions" | "remove" | "setRole"
+      "list" | "me" | "sessions" | "endOwnSessions" | "endSession" | "endSessions" | "remove" | "setRole"
     >(
       "_admin/administrators",
-      ["list", "me", "sessions", "endSession", "endSessions", "remove", "setRole"],
+      ["list", "me", "sessions", "endOwnSessions", "endSession", "endSessions", "remove", "setRole"],
     ),
     create: action<{ email: string; password: string; role: AdminRole }, null>(
       "_admin/administrators:create",
@@ -223,6 +225,9 @@ export const api = {
       "_admin/settings:set",
     ),
     testMail: action<{ to: string }, null>("_admin/settings:testMail"),
+    providers: action<Record<never, never>, ActiveProviders>("_admin/settings:providers"),
+    testProvider: action<{ name: string; origin: string }, ProviderCheck>("_admin/settings:testProvider"),
+    testBucket: action<{ location: string }, ProbeReport>("_admin/settings:testBucket"),
     previewMail: action<{ kind: MailKind; text?: string }, { subject: string; text: string }>(
       "_admin/settings:previewMail",
     ),

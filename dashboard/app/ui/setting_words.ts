@@ -29,7 +29,13 @@ const SECTIONS: readonly SectionSpec[] = [
     name: "accounts",
     title: "Accounts",
     text: "Sign-up, sign-in and its rate limits.",
-    settings: /^(disable|require|auth|rateLimits)/,
+    settings: /^(disable|require|rateLimits|userKeys)/,
+  },
+  {
+    name: "providers",
+    title: "Sign-in providers",
+    text: "",
+    settings: /^authConfig$/,
   },
   {
     name: "mail",
@@ -61,7 +67,9 @@ const SECTIONS: readonly SectionSpec[] = [
   {
     name: "storage",
     title: "Object storage",
-    text: "The S3-compatible service for files, backups and replicas.",
+    text:
+      "Access to the S3-compatible service for scheduled backups, which takes effect immediately. Files and replicas use " +
+      "the flags or environment variables with which the server was started.",
     settings: /^s3/,
     test: "locations",
   },
@@ -113,15 +121,26 @@ const WORDINGS: Readonly<Record<string, Wording>> = {
     description: "Accounts get a mail when they sign in from a device for the first time.",
     inverted: true,
   },
+  disableTotp: {
+    label: "Allow authenticator apps",
+    description: "Users can set one up as a second factor. Otherwise existing ones are still required.",
+    inverted: true,
+  },
+  disablePasskeys: {
+    label: "Allow passkeys",
+    description: "Users can add passkeys. Otherwise existing ones still sign in.",
+    inverted: true,
+  },
+  userKeys: { label: "Functions for API keys of users" },
   requireVerification: {
     label: "Require a verified email address",
     description: "Users sign in only after they have confirmed their email address.",
   },
   authConfig: {
-    label: "Sign-in providers",
-    description: "Providers and trusted token issuers, as JSON.",
+    label: "Sign-in providers as JSON",
+    description: "The providers above, and trusted token issuers.",
   },
-  smtpUrl: { label: "Mail server" },
+  smtpUrl: { label: "Mail server", description: "The SMTP server that sends the mails." },
   mailFrom: { label: "Sender" },
   mailVerify: { label: "Verification" },
   mailReset: { label: "Password reset" },

@@ -1,5 +1,5 @@
 /** Layout of a view: header, cards, and empty and loading states. */
-import { type ReactNode, useEffect, useState } from "react";
+import { type CSSProperties, type ReactNode, useEffect, useState } from "react";
 import { useConnectionState } from "syncline/react";
 
 export function View(
@@ -91,14 +91,31 @@ export interface TableProps {
   readonly head: readonly Column[];
   /** Whether the last column contains actions. */
   readonly actions?: boolean;
+  /** Whether phones show each row as a card. Default: tables that are too wide for them, or have actions. */
+  readonly cards?: boolean;
   readonly className?: string;
   readonly children: ReactNode;
 }
 
-/** Tables and table cards. */
-export function Table({ head, actions = false, className = "", children }: TableProps) {
+/** Columns that fit on a phone. */
+const PHONE_COLUMNS = 4;
+
+/** A table. As cards, each cell has the title of its column, which the styles take from a property of the table. */
+export function Table(
+  { head, actions = false, cards = actions || head.length > PHONE_COLUMNS, className = "", children }:
+    TableProps,
+) {
+  const titles = head.map((column, index) => [
+    `--column-${index + 1}`,
+    JSON.stringify(typeof column === "string" ? column : column.number),
+  ]);
   return (
-    <table className={`table ${className}`}>
+    <table
+      className={`table ${className}`}
+      data-cards={cards || undefined}
+      data-actions={actions || undefined}
+      style={Object.fromEntries(titles) as CSSProperties}
+    >
       <thead>
         <tr>
           {head.map((column) =>

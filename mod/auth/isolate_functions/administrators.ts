@@ -4,7 +4,14 @@ import { UserError } from "../../errors.ts";
 import type { Id } from "../../functions/api/service.ts";
 import { type AdminRole, adminRoles } from "../../functions/admin_roles.ts";
 import { authLimits } from "../limits.ts";
-import { adminMutation, adminQuery, type AuthDoc, type AuthQueryCtx, internalMutation } from "../tables.ts";
+import {
+  adminMutation,
+  adminQuery,
+  type AuthDoc,
+  type AuthMutationCtx,
+  type AuthQueryCtx,
+  internalMutation,
+} from "../tables.ts";
 import { dropFactors, passwordHashOf, setPasswordHash } from "./account_rows.ts";
 import { dropDevices } from "./device_rows.ts";
 import { roleOf } from "./admins.ts";
@@ -82,11 +89,14 @@ export const endSessions = adminMutation({
   args: { adminId: z.string() },
   handler: async (ctx, { adminId }): Promise<number> => {
     const { _id: admin } = await existingAdmin(ctx, adminId);
-    const current = ctx.auth.sessionId();
-    return await endSessionsOf(ctx, { admin }, {
-      except: current === null ? null : ctx.db.normalizeId("_sessions", current),
-    });
+    return await endOtherSessions(ctx, admin);
   },
+});
+
+/** Ends the caller's sessions except the current one, for administrators of every role. Returns their number. */
+export const endOwnSessions = adminMutation({
+  args: {},
+  handler: (ctx): Promise<number> => endOtherSessions(ctx, callingAdmin(ctx)),
 });
 
 /** Changes an administrator's role, which takes effect at once. The last owner stays one (`last_owner`). */
@@ -141,13 +151,17 @@ export const setOwnAdminPassword = internalMutation({
     if (await ctx.db.get(admin) === null) throw notSignedIn();
     if (await passwordHashOf(ctx, admin) !== checkedHash) return false;
     await setPasswordHash(ctx, admin, passwordHash);
-    const current = ctx.auth.sessionId();
-    await endSessionsOf(ctx, { admin }, {
-      except: current === null ? null : ctx.db.normalizeId("_sessions", current),
-    });
+    await endOtherSessions(ctx, admin);
     return true;
   },
 });
+
+async function endOtherSessions(ctx: AuthMutationCtx, admin: Id<"_admins">): Promise<number> {
+  const current = ctx.auth.sessionId();
+  return await endSessionsOf(ctx, { admin }, {
+    except: current === null ? null : ctx.db.normalizeId("_sessions", current),
+  });
+}
 
 async function summary(ctx: AuthQueryCtx, admin: AuthDoc<"_admins">): Promise<AdministratorSummary> {
   return {

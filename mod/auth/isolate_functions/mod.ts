@@ -146,6 +146,7 @@ export const userFunctions = {
 
 /** Called by administrators, at `_admin/administrators:<name>`. */
 export const administratorFunctions = {
+  endOwnSessions: administrators.endOwnSessions,
   endSession: administrators.endOneSession,
   endSessions: administrators.endSessions,
   list: administrators.list,

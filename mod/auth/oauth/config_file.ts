@@ -43,6 +43,11 @@ export class AuthConfigFile implements AsyncDisposable {
     return this.#externalAuth;
   }
 
+  /** Reads the file without making it effective. Throws {@linkcode AuthConfigError}. */
+  async readAgain(): Promise<ExternalAuth> {
+    return (await read(this.#options)).externalAuth;
+  }
+
   /** Checks for changes now; also runs periodically. */
   look(): Promise<void> {
     return this.#watch.run();

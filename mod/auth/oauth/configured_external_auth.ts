@@ -3,6 +3,7 @@ import type { Log } from "../../kit/log.ts";
 import { type ExternalAuth, noExternalAuth, readAuthConfig } from "./auth_config.ts";
 import { AuthConfigFile } from "./config_file.ts";
 import type { PresetParts } from "./preset.ts";
+import type { ProviderCheck } from "./provider_check.ts";
 
 export type AuthConfigSource =
   | { readonly kind: "file"; readonly path: string }
@@ -56,6 +57,20 @@ export class ConfiguredExternalAuth implements AsyncDisposable {
   /** Validates a configuration. Throws `AuthConfigError`. */
   async tryOut(place: AuthConfigSource | null): Promise<void> {
     if (place?.kind === "text") await this.#read(place);
+  }
+
+  /** Tests a provider with the callback address. `null` if it is not configured. Throws `AuthConfigError`. */
+  async check(name: string, callback: string): Promise<ProviderCheck | null> {
+    // Read again, so that nothing is taken from a cache.
+    const { providers } = this.#source instanceof AuthConfigFile
+      ? await this.#source.readAgain()
+      : this.#place?.kind === "text"
+      ? await this.#read(this.#place)
+      : noExternalAuth;
+    const provider = providers.get(name);
+    if (provider === undefined) return null;
+    const { checkProvider } = await import("./provider_check.ts");
+    return await checkProvider(provider, { callback, fetch });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

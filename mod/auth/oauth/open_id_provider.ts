@@ -113,6 +113,7 @@ export function openIdProvider(options: OpenIdProviderOptions): Provider {
 
   return {
     formPost,
+    issuer,
     linkByEmail,
     identify,
     async authorizationUrl(secrets) {

@@ -27,6 +27,8 @@ export interface Identified {
 export interface Provider {
   /** Whether it responds with a form that the browser posts. */
   readonly formPost: boolean;
+  /** The issuer that its responses name, if they name one. */
+  readonly issuer?: string;
   /** Whether to link a user with the same address, if both sides have verified it. */
   readonly linkByEmail: boolean;
   /** Returns the URL of a new sign-in. Throws {@linkcode ProviderError}. */

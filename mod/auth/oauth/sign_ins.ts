@@ -225,7 +225,8 @@ function statusOf(error: unknown): number {
   return error instanceof UserError ? 400 : 500;
 }
 
-function callbackOf(origin: string, provider: string): string {
+/** Returns the callback address to register at a provider. */
+export function callbackOf(origin: string, provider: string): string {
   return `${origin}/api/auth/oauth/${provider}/callback`;
 }
 

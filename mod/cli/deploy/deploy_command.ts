@@ -35,6 +35,11 @@ class SchemaMismatchError extends StartError {
 const ANSWER_MS = 60_000;
 const DEPLOY_MS = 30 * 60_000;
 
+interface ServeOptions {
+  readonly dryRun: boolean;
+  readonly message: string | null;
+}
+
 /** A server that is deployed to, by its address and a deploy key. */
 class DeployTarget {
   readonly #url: string;
@@ -63,9 +68,13 @@ class DeployTarget {
 
   async deploy(
     packed: ReadableStream<Uint8Array>,
-    { dryRun, keepFrontend }: { readonly dryRun: boolean; readonly keepFrontend: boolean },
+    { dryRun, keepFrontend, message }: ServeOptions & { readonly keepFrontend: boolean },
   ): Promise<DeployResult> {
-    return await this.#ask("PUT", `?dryRun=${dryRun}&keepFrontend=${keepFrontend}`, {
+    const query = new URLSearchParams({
+      ...{ dryRun: String(dryRun), keepFrontend: String(keepFrontend) },
+      ...message !== null && { message },
+    });
+    return await this.#ask("PUT", `?${query}`, {
       body: packed,
       ms: DEPLOY_MS,
     }) as never;
@@ -73,9 +82,9 @@ class DeployTarget {
 
   async rollBack(
     hash: string | null,
-    { dryRun }: { readonly dryRun: boolean },
+    { dryRun, message }: ServeOptions,
   ): Promise<DeployResult> {
-    const body = JSON.stringify({ hash, dryRun });
+    const body = JSON.stringify({ hash, dryRun, ...message !== null && { message } });
     return await this.#ask("POST", "/rollback", { body, ms: DEPLOY_MS }) as never;
   }
 
@@ -172,11 +181,20 @@ export const deployCommands: readonly CommandSpec[] = [
 
 type DeployOptions = Pick<
   OptionValues,
-  "url" | "deployKey" | "functions" | "static" | "noStatic" | "dryRun" | "env" | "envFile" | "skipTypeCheck"
+  | "url"
+  | "deployKey"
+  | "functions"
+  | "static"
+  | "noStatic"
+  | "dryRun"
+  | "message"
+  | "env"
+  | "envFile"
+  | "skipTypeCheck"
 >;
 
 async function deploy(options: DeployOptions): Promise<string> {
-  const { dryRun, env, envFile } = options;
+  const { dryRun, env, envFile, message } = options;
   const target = new DeployTarget(options);
   const functionsDir = await functionsOf(options);
   const [bundle, { pinned, versions, hasFrontend }] = await Promise.all([
@@ -201,7 +219,9 @@ async function deploy(options: DeployOptions): Promise<string> {
   // A version that the server has is not sent again. With the served frontend, it is another version.
   const kept = !keepFrontend && versions.some((version) => version.hash === hash);
   const serve = (dryRun: boolean) =>
-    kept ? target.rollBack(hash, { dryRun }) : target.deploy(bundle.packed(), { dryRun, keepFrontend });
+    kept
+      ? target.rollBack(hash, { dryRun, message })
+      : target.deploy(bundle.packed(), { dryRun, keepFrontend, message });
   if (dryRun) return `${changesText((await serve(true)).changes)}\nNothing was changed: this was a dry run.`;
   const names = Object.keys(variables);
   // New functions find their variables, and those that are refused change none.
@@ -222,10 +242,13 @@ function withVariables(error: unknown, names: readonly string[]): unknown {
     : new StartError(message, { cause: error });
 }
 
-async function rollBack(options: Pick<OptionValues, "url" | "deployKey" | "dryRun">, hash: string | null) {
-  const { dryRun } = options;
+async function rollBack(
+  options: Pick<OptionValues, "url" | "deployKey" | "dryRun" | "message">,
+  hash: string | null,
+) {
+  const { dryRun, message } = options;
   const target = new DeployTarget(options);
-  const result = await target.rollBack(hash, { dryRun });
+  const result = await target.rollBack(hash, { dryRun, message });
   const done = dryRun ? "Nothing was changed: this was a dry run." : servedText(result);
   const { versions } = await target.versions();
   return `${changesText(result.changes)}\n${done}\n${versionsText(versions)}`;

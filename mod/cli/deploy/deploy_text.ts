@@ -58,9 +58,10 @@ export function changesText(
 /** The versions of a server, with the one that is served and the next one of a rollback without a hash. */
 export function versionsText(versions: DeployedVersions["versions"]): string {
   const next = versions.find(({ current }) => !current)?.hash;
-  const lines = versions.map(({ hash, deployedAt, by, current }) =>
+  const lines = versions.map(({ hash, deployedAt, by, current, message }) =>
     `  ${hash}  ${new Date(deployedAt).toISOString()}  ${by}` +
-    (current ? "  (served)" : hash === next ? "  (next rollback)" : "")
+    (current ? "  (served)" : hash === next ? "  (next rollback)" : "") +
+    (message ? `  ${message}` : "")
   );
   return ["Versions, newest deploy first:", ...lines].join("\n");
 }

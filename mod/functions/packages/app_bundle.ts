@@ -3,6 +3,7 @@ import { builtinModules, isBuiltin } from "node:module";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { programRoot } from "../../kit/processes/program_root.ts";
+import { packageLimits } from "../limits.ts";
 import { SOURCES_URL } from "../wire/app_sources.ts";
 import { findModules } from "../module_files.ts";
 import { failureOf, retryFlags } from "./bundle_errors.ts";
@@ -135,7 +136,7 @@ function builtinsRequired(inputs: BundleInputs): string[] {
   return [...new Set(names.map(({ path }) => path))].sort();
 }
 
-/** Adds `require` in a first line, and makes the source map independent of where the app is. */
+/** Adds `require` in a first line and the app's own sources, and makes the source map independent of where the app is. */
 function assemble(
   output: string,
   { root, folder, required }: {
@@ -145,16 +146,22 @@ function assemble(
   },
 ): Uint8Array<ArrayBuffer> {
   const { code: bundled, map } = splitMap(output);
-  const sources = map.sources.map((source) => {
-    // The bundler names them by URL, relative to the folder of its output.
-    const path = resolve("/dev", decodeURIComponent(source));
-    return isInside(path, [folder]) && path !== join(root, ENTRY)
-      ? SOURCES_URL + pathToFileURL(`/${nameBelow(folder, path)}`).pathname.slice(1)
-      : "";
+  // The bundler names them by URL, relative to the folder of its output.
+  const paths = map.sources.map((source) => resolve("/dev", decodeURIComponent(source)));
+  const isNamed = (path: string) => isInside(path, [folder]) && path !== join(root, ENTRY);
+  const sources = paths.map((path) =>
+    isNamed(path) ? SOURCES_URL + pathToFileURL(`/${nameBelow(folder, path)}`).pathname.slice(1) : ""
+  );
+  let left = packageLimits.sourcesBytesMax;
+  const sourcesContent = paths.map((path) => {
+    if (!isNamed(path) || path.includes("/node_modules/")) return null;
+    left -= Deno.statSync(path).size;
+    return left < 0 ? null : Deno.readTextFileSync(path);
   });
   // The only path that depends on where the server is installed.
   const code = bundled.replaceAll(relative(root, ZOD), "zod");
-  const text = withMap(`${firstLine(required)}\n${code}`, { ...map, sources, mappings: `;${map.mappings}` });
+  const mapped = { ...map, sources, sourcesContent, mappings: `;${map.mappings}` };
+  const text = withMap(`${firstLine(required)}\n${code}`, mapped);
   return new TextEncoder().encode(text);
 }
 

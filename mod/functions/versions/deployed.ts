@@ -6,11 +6,18 @@ import { isHash } from "./manifest.ts";
 const FILE = "deployed.json";
 const FORMAT = 1;
 
-export interface Deployment {
+/** The start of a time in which a version is served. */
+export interface ServedVersion {
   readonly hash: string;
-  /** When it was last deployed, milliseconds since the epoch. */
+  /** Milliseconds since the epoch. */
   readonly at: number;
   readonly by: string;
+  /** A line by the author of the deploy or rollback. */
+  readonly message?: string;
+}
+
+/** The last deploy or rollback to a version, with the message of its first deploy. */
+export interface Deployment extends ServedVersion {
   /** Fingerprints of its functions, by path. */
   readonly functions: Readonly<Record<string, string>>;
 }
@@ -20,6 +27,13 @@ export interface Deployed {
   readonly current: string;
   /** Newest first. */
   readonly deployments: readonly Deployment[];
+  /** Newest first, bounded. Missing in files of earlier releases. */
+  readonly history?: readonly ServedVersion[];
+}
+
+/** Returns the served versions, newest first. */
+export function historyOf({ deployments, history }: Deployed): readonly ServedVersion[] {
+  return history ?? deployments.map(({ functions: _, ...served }) => served);
 }
 
 /** Returns `null` if nothing was deployed. Throws if the file is damaged. */
@@ -32,9 +46,9 @@ export async function readDeployed(dataDir: string): Promise<Deployed | null> {
     if (error instanceof Deno.errors.NotFound) return null;
     throw error;
   }
-  const { format, current, deployments } = parsed(text, path);
+  const { format, current, deployments, history } = parsed(text, path);
   if (format !== FORMAT || !isHash(current) || !Array.isArray(deployments)) throw unreadable(path);
-  return { current, deployments };
+  return { current, deployments, ...Array.isArray(history) && { history } };
 }
 
 /** Writes the file atomically and durably. `null` removes it. */

@@ -2,8 +2,10 @@
 export {
   type Deployed,
   type Deployment,
+  historyOf,
   readDeployed,
   removeStaged,
+  type ServedVersion,
   stageDeployed,
   writeDeployed,
 } from "./deployed.ts";

@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { TableSize } from "../../engine/mod.ts";
 import { adminMainAction, type MainAction, unauditedAdminAction } from "../../functions/main_actions.ts";
 import type { SystemCalls } from "../../functions/system_calls.ts";
+import type { ProbeReport } from "../../kit/locations/location_probe.ts";
 import { opsLimits } from "../limits.ts";
 import { runArgs, runFunction, type RunFunctionOptions } from "./run_function.ts";
 import { setArgs, SETTING_CHARS_MAX, type Settings } from "./settings.ts";
@@ -48,9 +49,27 @@ export interface AdminActionsOptions extends RunFunctionOptions {
   readonly sendTestMail: (to: string, mail?: MailChoice) => Promise<void>;
   /** Renders a mail with sample values. Throws if it cannot be rendered. */
   readonly previewMail: (mail: MailChoice) => Promise<unknown>;
+  readonly providers: () => ActiveProviders;
+  /** Tests a provider as configured. `origin` is that of the browser, for the callback address of a server without a public URL. */
+  readonly testProvider: (provider: ProviderChoice) => Promise<unknown>;
+  /** Tests a bucket with access by flags and settings. */
+  readonly testBucket: (location: string) => Promise<ProbeReport>;
   readonly work: AdminWork;
   readonly sizes: TableSizes;
 }
+
+/** Identity providers in use. */
+export interface ActiveProviders {
+  readonly names: readonly string[];
+  /** Origin of the callback addresses; `null` if it is that of the browser. */
+  readonly publicUrl: string | null;
+}
+
+const providerChoice = z.strictObject({
+  name: z.string().max(32),
+  origin: z.url({ protocol: /^https?$/ }).max(300),
+});
+type ProviderChoice = z.output<typeof providerChoice>;
 
 /** A kind of mail, optionally with a template to try. */
 const mailChoice = z.strictObject({
@@ -86,6 +105,21 @@ export function adminActions(options: AdminActionsOptions): ReadonlyMap<string, 
       ),
     ],
     ["_admin/settings:previewMail", unauditedAdminAction(mailChoice, (mail) => options.previewMail(mail))],
+    [
+      "_admin/settings:providers",
+      unauditedAdminAction(z.strictObject({}), () => Promise.resolve(options.providers())),
+    ],
+    [
+      "_admin/settings:testProvider",
+      adminMainAction(providerChoice, (provider) => options.testProvider(provider)),
+    ],
+    [
+      "_admin/settings:testBucket",
+      adminMainAction(
+        z.strictObject({ location: z.string().max(500) }),
+        ({ location }) => options.testBucket(location),
+      ),
+    ],
     ["_admin/functions:run", adminMainAction(runArgs, (args) => runFunction(options, args))],
   ]);
 }

@@ -1,6 +1,6 @@
 /** Admin functions, settings and audit log. */
 export { consoleAction } from "./query_console.ts";
-export { adminActions, type AdminActionsOptions, TableSizes } from "./actions.ts";
+export { type ActiveProviders, adminActions, type AdminActionsOptions, TableSizes } from "./actions.ts";
 export { AUDIT_CLEAN_PATH, type AuditEntry, AuditLog, type AuditRequests } from "./audit_log.ts";
 export { type SettingFacts, Settings, type SettingsOptions } from "./settings.ts";
 export { settingsFeature } from "./tables.ts";

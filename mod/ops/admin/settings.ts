@@ -6,7 +6,14 @@ import type { Identity } from "../../functions/identity.ts";
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import type { Log } from "../../kit/log.ts";
 import type { SettingRowChange } from "./isolate_functions/settings.ts";
-import { decryptSecret, encryptNested, encryptSecret, keyName } from "../../kit/secret_encryption.ts";
+import {
+  decryptSecret,
+  encryptNested,
+  encryptSecret,
+  keyName,
+  withoutPassword,
+  withStoredPassword,
+} from "../../kit/secret_encryption.ts";
 import { system } from "./system.ts";
 
 export const SETTING_CHARS_MAX = 10_000;
@@ -19,6 +26,8 @@ export const setArgs = z.strictObject({
 export interface SettingFacts {
   readonly name: string;
   readonly secret: boolean;
+  /** Whether it is a URL that is shown without its password. A URL with a user name only keeps the stored password. */
+  readonly passwordInUrl: boolean;
   /** Whether it is JSON whose secrets are encrypted individually. */
   readonly encryptsSecrets: boolean;
   /** Value of the flag or environment variable that takes precedence, if set. */
@@ -102,6 +111,11 @@ export class Settings {
     if (changed) this.#notify();
   }
 
+  /** Settings by name, without those that cannot be decrypted. */
+  get texts(): ReadonlyMap<string, string> {
+    return this.#texts;
+  }
+
   /** Changes settings; resolves when applied. Throws `unknown_setting`, `invalid_setting`. Returns overridden names. */
   async set(
     changes: Readonly<Record<string, string | null>>,
@@ -110,9 +124,9 @@ export class Settings {
     const { calls, checkAll } = this.#options;
     const after = new Map(this.#texts);
     const rows = Object.entries(changes).map(([name, text]) => {
-      const row = this.#checked(name, text);
-      if (text === null || row.value === null) after.delete(name);
-      else after.set(name, "text" in row.value ? row.value.text : text);
+      const { row, value } = this.#checked(name, text);
+      if (value === null) after.delete(name);
+      else after.set(name, value);
       return row;
     });
     try {
@@ -125,10 +139,15 @@ export class Settings {
     return { overridden: Object.keys(changes).filter((name) => this.#specs.get(name)?.given) };
   }
 
-  #checked(name: string, text: string | null): SettingRowChange {
+  /** Returns the row to store, and the value as `#texts` has it afterwards. */
+  #checked(
+    name: string,
+    entered: string | null,
+  ): { readonly row: SettingRowChange; readonly value: string | null } {
     const spec = this.#specs.get(name);
     if (spec === undefined) throw new UserError("unknown_setting", `Unknown setting "${name}"`, { name });
-    if (text === null) return { name, value: null };
+    if (entered === null) return { row: { name, value: null }, value: null };
+    const text = spec.passwordInUrl ? withStoredPassword(entered, this.#texts.get(name)) : entered;
     try {
       this.#options.checkOne(name, text);
     } catch (error) {
@@ -136,12 +155,13 @@ export class Settings {
     }
     const { key } = this.#options;
     if (spec.encryptsSecrets) {
-      return { name, value: { text: encryptNested(text, { key, name }), key: this.keyName } };
+      const encrypted = encryptNested(text, { key, name });
+      return { row: { name, value: { text: encrypted, key: this.keyName } }, value: encrypted };
     }
-    return {
-      name,
-      value: spec.secret ? { sealed: encryptSecret(text, { key, name }), key: this.keyName } : { text },
-    };
+    if (!spec.secret) return { row: { name, value: { text } }, value: text };
+    const sealed = encryptSecret(text, { key, name });
+    const shown = spec.passwordInUrl ? { text: withoutPassword(text) } : {};
+    return { row: { name, value: { sealed, key: this.keyName, ...shown } }, value: text };
   }
 
   #apply(row: SettingRow): void {

@@ -45,7 +45,7 @@ export const tables = {
   _settings: defineTable({
     /** Name of the option; unique. */
     name: z.string(),
-    /** In the format of the flag; missing for secrets. */
+    /** In the format of the flag. Missing for secrets, except for what is shown of them. */
     text: z.string().optional(),
     /** Encrypted secret, and identifier of the key. */
     sealed: z.string().optional(),

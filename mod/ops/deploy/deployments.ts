@@ -4,8 +4,10 @@ import { join } from "node:path";
 import { ServiceError } from "../../errors.ts";
 import { type AppCheck, BrokenVersionError, type IsolateHost } from "../../functions/host/mod.ts";
 import {
+  BUNDLE_NAME,
   type Deployed,
   type Deployment,
+  historyOf,
   readDeployed,
   stageDeployed,
   type Version,
@@ -61,6 +63,17 @@ export interface DeployedVersion {
   readonly bytes: number;
   readonly functions: number;
   readonly current: boolean;
+  readonly message: string | null;
+}
+
+/** A time in which a version was served. */
+export interface ServedTime {
+  readonly hash: string;
+  readonly from: number;
+  /** `null` for the served version. */
+  readonly to: number | null;
+  readonly by: string;
+  readonly message: string | null;
 }
 
 export interface DeployResult {
@@ -80,6 +93,8 @@ export interface DeployOptions {
   /** Throws if the caller may no longer deploy; see `AdminEnv`. */
   readonly confirmAccess: () => Promise<void>;
   readonly dryRun: boolean;
+  /** A line about it, for the history. */
+  readonly message?: string;
   /** Whether a bundle without a frontend gets that of the served version. */
   readonly keepFrontend?: boolean;
 }
@@ -90,6 +105,8 @@ export interface DeployedVersions {
   readonly pinned: boolean;
   /** Newest first. */
   readonly versions: readonly DeployedVersion[];
+  /** Newest first. Also of versions that are no longer available. */
+  readonly history: readonly ServedTime[];
   /** Whether the served version has a frontend. */
   readonly hasFrontend: boolean;
 }
@@ -112,14 +129,32 @@ export class Deployments {
     const { dataDir, host, pinned } = this.#options;
     const [deployed, kept] = [await readDeployed(dataDir), await this.#kept()];
     const serves = host.code.version?.hash;
-    const versions = (deployed?.deployments ?? []).flatMap(({ hash, at, by, functions }) => {
+    const versions = (deployed?.deployments ?? []).flatMap(({ hash, at, by, functions, message = null }) => {
       const bytes = kept.get(hash);
       if (bytes === undefined) return [];
       const count = Object.keys(functions).length;
       const current = hash === serves;
-      return [{ hash, deployedAt: at, by, bytes, functions: count, current }];
+      return [{ hash, deployedAt: at, by, bytes, functions: count, current, message }];
     });
-    return { pinned, versions, hasFrontend: typeof host.code.version?.staticDir === "string" };
+    const served = deployed === null ? [] : historyOf(deployed);
+    const history = served.map(({ hash, at, by, message = null }, index) => ({
+      ...{ hash, from: at, to: served[index - 1]?.at ?? null, by, message },
+    }));
+    return { pinned, versions, history, hasFrontend: typeof host.code.version?.staticDir === "string" };
+  }
+
+  /** Opens the bundle of a version, which contains the sources of the app. Throws `unknown_version`. */
+  async openBundle(hash: string): Promise<Deno.FsFile> {
+    const { host, shared } = this.#options;
+    try {
+      const kept = (await host.code.versions.list()).some((version) => version.hash === hash);
+      const { folder } =
+        await (kept || shared === undefined ? host.code.versions.get(hash) : shared.fetch(hash));
+      return await Deno.open(join(folder, BUNDLE_NAME));
+    } catch (error) {
+      if (!(error instanceof VersionError || error instanceof Deno.errors.NotFound)) throw error;
+      throw new ServiceError("unknown_version", "The server does not have this version any more");
+    }
   }
 
   /** Sizes of available versions by hash: of the files, or of the bundle if the version is not stored locally. */
@@ -237,7 +272,10 @@ export class Deployments {
     return await takeBundle(file.readable, { folder, versions: host.code.versions, madeAt: now(), frontend });
   }
 
-  async #serve(version: Version, { by, dryRun, confirmAccess }: DeployOptions): Promise<DeployResult> {
+  async #serve(
+    version: Version,
+    { by, dryRun, message, confirmAccess }: DeployOptions,
+  ): Promise<DeployResult> {
     const { dataDir, host, shared, log } = this.#options;
     const before = host.code.version;
     const deployed = await readDeployed(dataDir);
@@ -252,7 +290,10 @@ export class Deployments {
     const isNoted = shared === undefined ? deployed?.current === version.hash : before?.deployed === true;
     const isServed = before?.hash === version.hash && isNoted;
     if (dryRun || isServed) return { ...result, swapped: false };
-    const deployment = { hash: version.hash, at: this.#options.now(), by, functions: check.functions };
+    const deployment = {
+      ...{ hash: version.hash, at: this.#options.now(), by, functions: check.functions },
+      ...message !== undefined && { message },
+    };
     await this.#load(version, { before, deployed, deployment, confirmAccess });
     log("info", "Functions were deployed", { hash: version.hash, by });
     return { ...result, swapped: true };
@@ -343,12 +384,20 @@ export class Deployments {
   ): Promise<StagedFile> {
     const { dataDir } = this.#options;
     const kept = await this.#kept();
+    const { functions, message, ...facts } = deployment;
+    const served = { ...facts, ...message !== undefined && { message } };
+    const before = deployed?.deployments.find(({ hash }) => hash === deployment.hash);
     const others = (deployed?.deployments ?? []).filter(({ hash }) =>
       hash !== deployment.hash && kept.has(hash)
     );
     return await stageDeployed(dataDir, {
       current: deployment.hash,
-      deployments: [deployment, ...others],
+      // The message of a version is that of its first deploy, not that of a rollback to it.
+      deployments: [
+        before === undefined ? deployment : { ...before, ...facts, functions },
+        ...others,
+      ],
+      history: [served, ...deployed === null ? [] : historyOf(deployed)].slice(0, deployLimits.historyMax),
     });
   }
 

@@ -9,16 +9,23 @@ import type { Deployments, DeployOptions } from "./deployments.ts";
 import { variableChanges, type Variables } from "./variables.ts";
 
 export interface DeployRoutesOptions {
-  readonly deployments: Pick<Deployments, "list" | "deploy" | "rollBack">;
+  readonly deployments: Pick<Deployments, "list" | "deploy" | "openBundle" | "rollBack">;
   readonly variables: Pick<Variables, "list" | "set">;
 }
 
 /** Paths below `/api/admin` that accept deploy keys. */
 export const deployPath = /^\/api\/admin\/functions(?:\/versions|\/rollback|\/env)?$/;
 
+/** One line. */
+const messageText = z.string().trim().max(deployLimits.messageCharsMax).regex(
+  /^\P{Cc}*$/u,
+  "expected one line without control characters",
+);
+
 const rollbackBody = z.strictObject({
   hash: z.string().nullable().default(null),
   dryRun: z.boolean().default(false),
+  message: messageText.optional(),
 });
 
 export function deployRoutes({ deployments, variables }: DeployRoutesOptions): Hono<AdminEnv> {
@@ -26,17 +33,24 @@ export function deployRoutes({ deployments, variables }: DeployRoutesOptions): H
   app.put("/functions", async (c) => {
     const dryRun = switchOf("dryRun", c.req.query("dryRun"));
     const keepFrontend = switchOf("keepFrontend", c.req.query("keepFrontend"));
+    const message = messageOf(c.req.query("message"));
     if (dryRun) c.set("noted", { dryRun });
-    const result = await deployments.deploy(c.req.raw, { ...callerOf(c), dryRun, keepFrontend });
-    if (!dryRun) c.set("noted", { hash: result.hash, previous: result.previous });
+    const result = await deployments.deploy(c.req.raw, { ...callerOf(c), dryRun, keepFrontend, ...message });
+    if (!dryRun) c.set("noted", { hash: result.hash, previous: result.previous, ...message });
     return c.json(result);
   });
   app.get("/functions/versions", async (c) => c.json(await deployments.list()));
+  app.get("/functions/versions/:hash/bundle", async (c) => {
+    const { readable } = await deployments.openBundle(c.req.param("hash"));
+    return c.body(readable, 200, { "Content-Type": "text/javascript; charset=utf-8" });
+  });
   app.post("/functions/rollback", async (c) => {
-    const { hash, dryRun } = await readJsonBody(c.req.raw, rollbackBody, { bytesMax: 1024 });
+    const body = await readJsonBody(c.req.raw, rollbackBody, { bytesMax: 4 * 1024 });
+    const { hash, dryRun } = body;
+    const message = body.message ? { message: body.message } : {};
     c.set("noted", { hash: hash ?? "", ...(dryRun && { dryRun }) });
-    const result = await deployments.rollBack(hash, { ...callerOf(c), dryRun });
-    if (!dryRun) c.set("noted", { hash: result.hash, previous: result.previous });
+    const result = await deployments.rollBack(hash, { ...callerOf(c), dryRun, ...message });
+    if (!dryRun) c.set("noted", { hash: result.hash, previous: result.previous, ...message });
     return c.json(result);
   });
   app.patch("/functions/env", async (c) => {
@@ -56,6 +70,12 @@ export function deployRoutes({ deployments, variables }: DeployRoutesOptions): H
 
 function callerOf(c: Context<AdminEnv>): Omit<DeployOptions, "dryRun"> {
   return { by: c.get("calledBy"), callerId: c.get("adminId"), confirmAccess: c.get("confirmAccess") };
+}
+
+function messageOf(text: string | undefined): { readonly message?: string } {
+  const parsed = messageText.safeParse(text ?? "");
+  if (!parsed.success) throw new ServiceError("bad_request", `message: ${parsed.error.issues[0]?.message}`);
+  return parsed.data === "" ? {} : { message: parsed.data };
 }
 
 function switchOf(name: string, text: string | undefined): boolean {

@@ -4,6 +4,7 @@ import {
   type AdminAnswer,
   AdminChannel,
   AuthConfigError,
+  callbackOf,
   ConfiguredExternalAuth,
   createAccounts,
   type LoadedSecret,
@@ -11,6 +12,7 @@ import {
   type Mailer,
   presetParts,
   printingMailer,
+  type ProviderCheck,
   runAdminCommand,
   secretKeyFile,
   smtpMailer,
@@ -19,7 +21,7 @@ import {
 } from "../../auth/mod.ts";
 import { type AccountsConfig, isFollower } from "../../config/config.ts";
 import type { OptionName } from "../../config/options.ts";
-import { UserError } from "../../errors.ts";
+import { ServiceError, UserError } from "../../errors.ts";
 import { anonymous } from "../../functions/identity.ts";
 import { decryptSecret } from "../../kit/secret_encryption.ts";
 import type { Metrics } from "../../ops/metrics/mod.ts";
@@ -33,6 +35,10 @@ export interface AccountsFeature extends
     AccountService,
     "authenticator" | "sessions" | "setupLink" | "sendTestMail" | "previewMail" | "sendMail" | "mailTrouble"
   > {
+  /** Identity providers in use, and the origin of their callback addresses if it is configured. */
+  providers(): { readonly names: readonly string[]; readonly publicUrl: string | null };
+  /** Tests an identity provider as configured. Throws `not_found`. */
+  testProvider(provider: { readonly name: string; readonly origin: string }): Promise<ProviderCheck>;
   /** Validates a configuration. Rejects with the reason. */
   tryOut(config: AccountsConfig): Promise<void>;
   configure(config: AccountsConfig): Promise<void>;
@@ -71,6 +77,16 @@ export async function startAccounts(
     sendMail: (mail) => service.sendMail(mail),
     get mailTrouble() {
       return service.mailTrouble;
+    },
+    providers: () => ({
+      names: [...externalAuth.externalAuth.providers.keys()],
+      publicUrl: context.config.publicUrl,
+    }),
+    async testProvider({ name, origin }) {
+      const callback = callbackOf(context.config.publicUrl ?? new URL(origin).origin, name);
+      const check = await externalAuth.check(name, callback).catch(asUserError);
+      if (check === null) throw new ServiceError("not_found", `There is no provider "${name}"`);
+      return check;
     },
     async tryOut(changed) {
       await loadTemplates(changed.templatesDir, changed.mailTexts);
@@ -125,9 +141,11 @@ async function callForOperator(
     : { kind: "refused", message: outcome.error.message };
 }
 
-/** Converts a template error to one that administrators see. */
+/** Converts an error of the configuration to one that administrators see. */
 function asUserError(error: unknown): never {
-  if (error instanceof TemplateError) throw new UserError("invalid_setting", error.message, { name: null });
+  if (error instanceof TemplateError || error instanceof AuthConfigError) {
+    throw new UserError("invalid_setting", error.message, { name: null });
+  }
   throw error;
 }
 

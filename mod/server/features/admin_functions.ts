@@ -6,9 +6,18 @@ import {
   isFollower,
   type ServeConfig,
 } from "../../config/config.ts";
-import { checkSetting, type LiveConfig, liveConfig, settingSpecs } from "../../config/settings.ts";
+import {
+  checkSetting,
+  liveBucket,
+  type LiveConfig,
+  liveConfig,
+  settingSpecs,
+} from "../../config/settings.ts";
+import { ServiceError, UserError } from "../../errors.ts";
 import type { ActionAccess } from "../../functions/main_actions.ts";
 import { SystemCalls } from "../../functions/system_calls.ts";
+import { probeLocation, type ProbeReport } from "../../kit/locations/location_probe.ts";
+import type { BucketLocation } from "../../kit/locations/object_store.ts";
 import type { Log } from "../../kit/log.ts";
 import {
   adminActions,
@@ -22,7 +31,9 @@ import {
   settingsFeature,
   TableSizes,
 } from "../../ops/admin/mod.ts";
+import { opsLimits } from "../../ops/limits.ts";
 import type { ExecutionLog } from "../../ops/log/mod.ts";
+import { targetProbe } from "../../ops/replication/mod.ts";
 import { serviceCron } from "../../scheduler/mod.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import { type AccountsFeature, appNameOf } from "./accounts.ts";
@@ -113,7 +124,27 @@ export function startAdminFunctions(
       })
     );
   }
-  const { sendTestMail, previewMail } = parts.accounts;
+  const { sendTestMail, previewMail, providers, testProvider } = parts.accounts;
+  let testingBucket = false;
+  const testBucket = async (location: string): Promise<ProbeReport> => {
+    if (testingBucket) throw new ServiceError("overloaded", "A test of a bucket is already running.");
+    testingBucket = true;
+    try {
+      const bucket = bucketOf(location);
+      return await probeLocation(targetProbe({ kind: "bucket", bucket }), { stepMs: opsLimits.placeStepMs });
+    } finally {
+      testingBucket = false;
+    }
+  };
+  function bucketOf(location: string): BucketLocation {
+    if (explicitOptions === null || settings === null) throw new ServiceError("not_found");
+    try {
+      return liveBucket(explicitOptions, settings.texts, location);
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      throw new UserError("invalid_setting", message, { name: null });
+    }
+  }
   return {
     audit,
     sizes,
@@ -124,7 +155,10 @@ export function startAdminFunctions(
       notes: (call, outcome) => audit.recordAction(call, outcome),
     }),
     actions: new Map([
-      ...adminActions({ host, calls, work, sizes, settings, sendTestMail, previewMail }),
+      ...adminActions({
+        ...{ host, calls, work, sizes, settings },
+        ...{ sendTestMail, previewMail, providers, testProvider, testBucket },
+      }),
       ...audit.actions,
       [
         "_admin/functions:console",

@@ -7,6 +7,7 @@ import { StartError } from "../../config/start_error.ts";
 import { ServiceError } from "../../errors.ts";
 import {
   type Deployment,
+  historyOf,
   readDeployed,
   type Version,
   VersionError,
@@ -17,6 +18,7 @@ import type { IsolateHost } from "../../functions/host/mod.ts";
 import { isDiskFull, removeIfThere, statIfThere } from "../../kit/durable_files.ts";
 import type { Log } from "../../kit/log.ts";
 import { BundleError, packVersion, takeBundle } from "../../ops/deploy/mod.ts";
+import { deployLimits } from "../../ops/limits.ts";
 
 /** Folder below the data folder in which bundles are unpacked. */
 const INCOMING = "incoming-versions";
@@ -150,15 +152,30 @@ export class ClusterCode {
     const { cluster, config: { dataDir }, log } = this.#options;
     try {
       const shared = await cluster.versions.list().catch(() => null);
-      const noted = (await readDeployed(dataDir).catch(() => null))?.deployments ?? [];
+      const deployed = await readDeployed(dataDir).catch(() => null);
+      const noted = deployed?.deployments ?? [];
       const known = new Set((shared ?? noted).map(({ hash }) => hash));
       for (const { hash } of await versions.list()) known.add(hash);
       const newest = new Map<string, Deployment>();
-      for (const { hash, at, by, functions } of [...noted, ...shared ?? []]) {
-        if (known.has(hash)) newest.set(hash, { hash, at, by, functions });
+      for (const deployment of [...noted, ...shared ?? []]) {
+        const { hash, at, by, functions } = deployment;
+        // The database has no messages.
+        const { message } = "message" in deployment ? deployment : newest.get(hash) ?? {};
+        if (known.has(hash)) {
+          newest.set(hash, { hash, at, by, functions, ...message !== undefined && { message } });
+        }
       }
       const deployments = [...newest.values()].sort((one, other) => other.at - one.at);
-      await writeDeployed(dataDir, { current, deployments });
+      const before = deployed === null ? [] : historyOf(deployed);
+      const served = newest.get(current);
+      // Another server has deployed it.
+      const added = served !== undefined && before[0]?.hash !== current;
+      const history = added ? [{ hash: current, at: served.at, by: served.by }, ...before] : before;
+      await writeDeployed(dataDir, {
+        current,
+        deployments,
+        history: history.slice(0, deployLimits.historyMax),
+      });
     } catch (error) {
       log("warn", "Cannot record the cluster's deployments in the data folder", {
         code: "cluster",

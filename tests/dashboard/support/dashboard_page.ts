@@ -54,6 +54,7 @@ export function testDashboard(
       try {
         const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
         const page = await context.newPage();
+
         const faults: string[] = [];
         page.on("pageerror", (error) => faults.push(error.message));
         page.on("response", async (response) => {
@@ -139,6 +140,11 @@ export async function checkLooks(
       assert.deepEqual(await violations(), [], `${view}, ${name}`);
       const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       assert.equal(wide, 0, `${view}, ${name}: the page scrolls horizontally`);
+      if (name !== "phone") continue;
+      const tables = await page.locator(".table-scroll").evaluateAll((all) =>
+        all.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent?.slice(0, 80))
+      );
+      assert.deepEqual(tables, [], `${view}, ${name}: a table scrolls horizontally`);
     }
   }
   await page.emulateMedia({ colorScheme: "light" });

@@ -12,13 +12,13 @@ const FUNCTIONS: Readonly<Record<AdminRole, Readonly<Record<string, readonly str
         "changePassword",
         "confirmPassword",
         "confirmTotp",
+        "endOwnSessions",
         "list",
         "me",
         "proveFactor",
         "removeTotp",
-        "renewRecoveryCodes",
       ],
-      ...["sessions", "startTotp"],
+      ...["renewRecoveryCodes", "sessions", "startTotp"],
     ],
     "alerts": ["issues", "notes"],
     "apiKeys": ["list"],
@@ -30,7 +30,7 @@ const FUNCTIONS: Readonly<Record<AdminRole, Readonly<Record<string, readonly str
     "migrations": ["list"],
     "schedule": ["crons", "jobs", "orphanedJobs"],
     "schema": ["get"],
-    "settings": ["environment", "list", "previewMail"],
+    "settings": ["environment", "list", "previewMail", "providers"],
     "users": ["emails", "get", "list"],
     "views": ["list", "remove", "save"],
     "work": ["get", "list"],
@@ -62,7 +62,7 @@ const FUNCTIONS: Readonly<Record<AdminRole, Readonly<Record<string, readonly str
     "apiKeys": ["create", "revoke"],
     "deployKeys": ["create", "revoke"],
     "env": ["list", "set"],
-    "settings": ["set", "testMail"],
+    "settings": ["set", "testBucket", "testMail", "testProvider"],
   },
 };
 
@@ -85,6 +85,7 @@ const ENDPOINTS = {
     "POST /export/:table",
   ],
   editor: [
+    "GET /functions/versions/:hash/bundle",
     "POST /backups",
     "POST /backups/:name/verify",
     "POST /functions/rollback",
@@ -193,6 +194,18 @@ Deno.test("AD15 roles of administrators", async (t) => {
       await response.body?.cancel();
       assert.equal(response.status, expected, role);
     }
+  });
+
+  await t.step("a viewer ends their own other sessions, and no one else's", async () => {
+    const other = (await world.signInAdmin("viewer@example.com")).accessToken;
+    assert.equal(
+      (await call("mutation", "_admin/administrators:endOwnSessions", {}, tokens["viewer"])).status,
+      200,
+    );
+    const me = async (bearer: string | undefined) =>
+      (await call("query", "_admin/administrators:me", {}, bearer)).status;
+    assert.notEqual(await me(other), 200);
+    assert.deepEqual([await me(tokens["viewer"]), await me(tokens["editor"])], [200, 200]);
   });
 
   await t.step("a changed role takes effect at once", async () => {

@@ -3,7 +3,12 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { optionsOf, type ServeOptions } from "../../../mod/config/options.ts";
 import { liveConfig, settingSpecs } from "../../../mod/config/settings.ts";
-import { decryptSecret, encryptSecret } from "../../../mod/kit/secret_encryption.ts";
+import {
+  decryptSecret,
+  encryptSecret,
+  withoutPassword,
+  withStoredPassword,
+} from "../../../mod/kit/secret_encryption.ts";
 import { SMTPServer } from "smtp-server";
 import { follow } from "../../auth/support/follow.ts";
 import { openIdSecret, startOpenIdServer } from "../../auth/support/open_id_server.ts";
@@ -105,11 +110,33 @@ Deno.test("settings", async (t) => {
       assert.match(mail.mails[0] ?? "", /Subject: Test mail/);
       const { userId } = await ok("action", "_admin/users:create", { email: "mailed@example.com" });
       assert.deepEqual(await ok("action", "_admin/users:sendReset", { userId }), { sent: true });
-      await set({ smtpUrl: "smtp://127.0.0.1:1" });
+      await set({ smtpUrl: "smtp://user:pass%2Fword@127.0.0.1:1" });
+      const shown = async () => (await setting("smtpUrl")).text;
+      assert.equal(await shown(), "smtp://user@127.0.0.1:1");
       const failed = await call("action", "_admin/settings:testMail", { to: "a@example.com" });
       assert.deepEqual([failed.status, failed.code], [400, "mail_failed"]);
     },
   );
+
+  await t.step("[SE3] the password of a URL is kept for the same user and host only", () => {
+    const stored = "smtp://user:pass%2Fword@mail.example.com:587";
+    assert.equal(
+      withStoredPassword("smtps://user@mail.example.com:465", stored),
+      "smtps://user:pass%2Fword@mail.example.com:465",
+    );
+    for (
+      const text of [
+        "smtp://user@other.example.com:587",
+        "smtp://other@mail.example.com:587",
+        "smtp://mail.example.com:587",
+        "smtp://user:new@mail.example.com:587",
+        "no URL",
+      ]
+    ) assert.equal(withStoredPassword(text, stored), text);
+    assert.equal(withoutPassword(stored), "smtp://user@mail.example.com:587");
+    assert.equal(withoutPassword("user:password"), "");
+    assert.equal(withoutPassword("no URL: secret"), "");
+  });
 
   await t.step("[SE5] so are required verification and sign-in by mail", async () => {
     await set({ smtpUrl: mail.url, requireVerification: "true" });
@@ -386,6 +413,7 @@ Deno.test("[SE2] the providers file and the mail folder take precedence over the
       [
         ["authConfig", { by: "flag", text: "auth.json" }] as const,
         ["mailTemplates", { by: "env", text: "mails" }] as const,
+        ["smtpUrl", { by: "env", text: "smtp://user:secret@mail.example.com" }] as const,
       ],
     ),
   };
@@ -393,6 +421,8 @@ Deno.test("[SE2] the providers file and the mail folder take precedence over the
   assert.equal(live.accounts.authConfig?.kind, "file");
   assert.deepEqual(live.accounts.mailTexts, {});
   const specs = new Map(settingSpecs(given).map((spec) => [spec.name, spec.given?.by ?? null]));
+  const mailServer = settingSpecs(given).find(({ name }) => name === "smtpUrl");
+  assert.equal(mailServer?.given?.text, "smtp://user@mail.example.com");
   assert.deepEqual([specs.get("authConfig"), specs.get("mailReset"), specs.get("logKeep")], [
     "flag",
     "env",

@@ -19,6 +19,7 @@ export function Administrators() {
   const list = useQuery(api.administrators.list);
   const remove = useMutation(api.administrators.remove);
   const endSessions = useMutation(api.administrators.endSessions);
+  const endOwnSessions = useMutation(api.administrators.endOwnSessions);
   const removeFactors = useAction(api.administrators.removeFactors);
   const setRole = useMutation(api.administrators.setRole);
   const isOwner = list?.some(({ you, role }) => you && role === "owner") ?? false;
@@ -80,8 +81,12 @@ export function Administrators() {
                 items={[
                   {
                     text: you ? "End my other sessions" : "End sessions",
-                    disabled: !isOwner,
-                    run: () => void attempt(() => endSessions({ adminId }), "Sessions ended."),
+                    disabled: !isOwner && !you,
+                    run: () =>
+                      void attempt(
+                        () => you ? endOwnSessions({}) : endSessions({ adminId }),
+                        "Sessions ended.",
+                      ),
                   },
                   { text: "Change history", run: () => go(["audit"], { admin: adminId }) },
                   {

@@ -73,7 +73,7 @@ export function Audit() {
       <Card flush>
         {list.results.length === 0 && list.status === "Exhausted" && <Empty title="No entries" />}
         {list.results.length > 0 && (
-          <Table head={["Time", "Entry", "From"]}>
+          <Table head={["Time", "Entry", "From"]} cards>
             {list.results.map((row) => (
               <tr key={row._id}>
                 <td>

@@ -98,6 +98,7 @@ const ACTIONS: Readonly<Record<string, Describe>> = {
     subject: nameOf(`admin:${arg("adminId")}`),
     rest: ` to ${arg("role")}`,
   }),
+  "_admin/administrators:endOwnSessions": plain("ended their own other sessions"),
   "_admin/administrators:endSession": plain("ended a session of an administrator"),
   "_admin/administrators:endSessions": (arg, nameOf) => ({
     verb: "ended the sessions of",
@@ -119,6 +120,8 @@ const ACTIONS: Readonly<Record<string, Describe>> = {
   "_admin/alerts:resume": plain("undid the acknowledgement of an issue"),
   "_admin/alerts:test": plain("sent a test alert"),
   "_admin/settings:testMail": named("sent a test mail to", "to"),
+  "_admin/settings:testProvider": named("tested the sign-in provider", "name"),
+  "_admin/settings:testBucket": named("tested the bucket", "location"),
   "_admin/functions:run": (arg) => ({
     verb: "ran",
     subject: arg("path"),

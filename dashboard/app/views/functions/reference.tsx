@@ -2,7 +2,7 @@
 import { useState } from "react";
 import type { FunctionFacts } from "../../../../mod/functions/api/system_context.ts";
 import { Button } from "../../ui/controls.tsx";
-import { showToast } from "../../ui/toasts.tsx";
+import { copyText } from "../../ui/copy_text.ts";
 import type { Fields } from "../../ui/schema_form.tsx";
 import { Card } from "../../ui/view.tsx";
 import { snippetsOf, typeScriptOf } from "./snippets.ts";
@@ -17,7 +17,10 @@ export function FunctionReference({ fact, fields }: {
   const snippet = snippets.find(({ name }) => name === chosen) ?? snippets[0];
   if (snippet === undefined) return null;
   return (
-    <Card title="Call it" actions={<Button onClick={() => void copy(snippet.text)}>Copy</Button>}>
+    <Card
+      title="Call it"
+      actions={<Button onClick={() => void copyText(snippet.text, "Code copied.")}>Copy</Button>}
+    >
       <div className="stack">
         <pre className="result" aria-label="Types" tabIndex={0}>
           {`(args: ${typeScriptOf(fact.args)}) => ${typeScriptOf(fact.returns)}`}
@@ -38,14 +41,4 @@ export function FunctionReference({ fact, fields }: {
       </div>
     </Card>
   );
-}
-
-/** The clipboard is unavailable on pages without HTTPS. */
-async function copy(text: string): Promise<void> {
-  try {
-    await navigator.clipboard.writeText(text);
-    showToast("Code copied.");
-  } catch {
-    showToast("Select the code to copy it. The clipboard needs HTTPS.");
-  }
 }

@@ -1,64 +1,20 @@
 /** Settings that administrators change at runtime. Flags and environment variables take precedence. */
-import { type ComponentProps, type FormEvent, useEffect, useState } from "react";
+import { type FormEvent, useEffect, useState } from "react";
 import { useAction, useQuery } from "syncline/react";
 import type { SettingView } from "../../../../mod/ops/admin/isolate_functions/settings.ts";
 import { adminSession } from "../../server/admin_session.ts";
-import { api, type MailKind } from "../../server/api.ts";
+import { api } from "../../server/api.ts";
 import { href, useRoute } from "../../shell/route.ts";
-import { Badge, Button, Icon, TextField } from "../../ui/controls.tsx";
+import { Button, TextField } from "../../ui/controls.tsx";
 import { Dialog, useUnsaved } from "../../ui/dialog.tsx";
 import { attempt, showToast } from "../../ui/toasts.tsx";
 import { countOf } from "../../ui/format.tsx";
 import { useSaveKey } from "../../ui/save_key.ts";
 import { Card, Empty, Loading, View } from "../../ui/view.tsx";
-import { descriptionOf, isInverted, labelOf, type Section, sectionsOf } from "../../ui/setting_words.ts";
-import { TestLocations } from "./test_locations.tsx";
-
-const KINDS: Readonly<Record<string, MailKind>> = {
-  mailVerify: "verify",
-  mailReset: "reset",
-  mailMagic: "magic",
-  mailChange: "change",
-  mailDevice: "device",
-};
-
-/** The mail whose template a setting holds, or `null`. */
-const mailOf = (setting: string): MailKind | null => KINDS[setting] ?? null;
-
-interface Mail {
-  readonly subject: string;
-  readonly text: string;
-}
-
-function PreviewMail({ kind, text, onClose }: {
-  readonly kind: MailKind;
-  /** Unsaved template; the active one if undefined. */
-  readonly text: string | undefined;
-  readonly onClose: () => void;
-}) {
-  const preview = useAction(api.settings.previewMail);
-  const [mail, setMail] = useState<Mail | null>(null);
-  const [error, setError] = useState<string | null>(null);
-  useEffect(() => {
-    preview({ kind, ...(text !== undefined && text !== "" && { text }) }).then(
-      setMail,
-      (failure) => setError(failure instanceof Error ? failure.message : String(failure)),
-    );
-  }, [preview, kind, text]);
-  return (
-    <Dialog
-      open
-      form="large"
-      title={mail?.subject ?? "Preview"}
-      text="With sample values."
-      onClose={onClose}
-    >
-      {mail === null && error === null && <Loading />}
-      {mail !== null && <pre className="result">{mail.text}</pre>}
-      {error !== null && <p className="field-error" role="alert">{error}</p>}
-    </Dialog>
-  );
-}
+import { labelOf, type Section, sectionsOf } from "../../ui/setting_words.ts";
+import { Providers } from "./providers.tsx";
+import { Setting } from "./setting_field.tsx";
+import { TestBucket, TestLocations } from "./test_locations.tsx";
 
 function TestMail({ onClose }: { readonly onClose: () => void }) {
   const send = useAction(api.settings.testMail);
@@ -83,7 +39,7 @@ function TestMail({ onClose }: { readonly onClose: () => void }) {
     <Dialog
       open
       title="Send a test mail"
-      text="Uses the current mail settings."
+      text="Uses the saved mail settings."
       onClose={onClose}
       footer={
         <Button type="submit" form="test-mail" tone="accent" disabled={busy}>
@@ -114,10 +70,11 @@ export function Settings() {
   const sections = sectionsOf(settings ?? []);
   useEffect(() => {
     if (!known || named === undefined) return;
-    const element = document.getElementById(`setting-${named}`) ??
-      document.getElementById(`section-${named}`);
-    element?.scrollIntoView({ block: "nearest" });
-    element?.focus();
+    const setting = document.getElementById(`setting-${named}`);
+    const section = document.getElementById(`section-${named}`);
+    setting?.scrollIntoView({ block: "nearest" });
+    section?.closest(".card")?.scrollIntoView({ block: "start" });
+    (setting ?? section)?.focus({ preventScroll: true });
   }, [known, named]);
   return (
     <View
@@ -159,8 +116,9 @@ function SectionForm({ section: { name: sectionName, title, text, settings, test
   const [entered, setEntered] = useState<Readonly<Record<string, string>>>({});
   const [error, setError] = useState<{ readonly name: string | null; readonly text: string } | null>(null);
   const [busy, setBusy] = useState(false);
-  const [testing, setTesting] = useState(false);
+  const [testing, setTesting] = useState<"mail" | "locations" | "bucket" | null>(null);
   const changed = Object.keys(entered).length;
+  const authConfig = settings.find(({ name }) => name === "authConfig");
   const leavePrompt = useUnsaved(changed > 0, ["settings"]);
   useSaveKey(changed > 0 && !busy ? () => void store({ ...entered }) : null);
 
@@ -197,13 +155,23 @@ function SectionForm({ section: { name: sectionName, title, text, settings, test
     <Card
       title={<span id={`section-${sectionName}`} tabIndex={-1}>{title}</span>}
       actions={test === "mail"
-        ? <Button onClick={() => setTesting(true)}>Send a test mail</Button>
+        ? <Button onClick={() => setTesting("mail")}>Send a test mail</Button>
         : test === "backupTarget"
         ? <TestBackupTarget />
         : test === "alerts"
         ? <TestAlerts />
-        : test === "locations" && <Button onClick={() => setTesting(true)}>Test all locations</Button>}
+        : test === "locations" && (
+          <>
+            <Button onClick={() => setTesting("bucket")}>Test a bucket</Button>
+            <Button onClick={() => setTesting("locations")}>Test all locations</Button>
+          </>
+        )}
     >
+      {authConfig !== undefined && (
+        <div className="stack providers">
+          <Providers setting={authConfig} busy={"authConfig" in entered} />
+        </div>
+      )}
       <form className="settings" aria-label={title} onSubmit={submit}>
         {text !== "" && <p className="quiet">{text}</p>}
         {settings.map((setting) => (
@@ -237,8 +205,9 @@ function SectionForm({ section: { name: sectionName, title, text, settings, test
         </div>
       </form>
       {leavePrompt}
-      {testing && test === "mail" && <TestMail onClose={() => setTesting(false)} />}
-      {testing && test === "locations" && <TestLocations onClose={() => setTesting(false)} />}
+      {testing === "mail" && <TestMail onClose={() => setTesting(null)} />}
+      {testing === "locations" && <TestLocations onClose={() => setTesting(null)} />}
+      {testing === "bucket" && <TestBucket onClose={() => setTesting(null)} />}
     </Card>
   );
 }
@@ -246,11 +215,13 @@ function SectionForm({ section: { name: sectionName, title, text, settings, test
 /** Drops values that equal the stored one, and empty secrets. */
 function withEntry(
   before: Readonly<Record<string, string>>,
-  { name, secret, text, kind }: SettingView,
+  { name, secret, passwordInUrl, text, kind }: SettingView,
   entry: string,
 ): Readonly<Record<string, string>> {
   const { [name]: _, ...others } = before;
-  const same = secret ? entry === "" : entry === (text ?? (kind === "switch" ? "false" : ""));
+  const same = secret && !passwordInUrl
+    ? entry === ""
+    : entry === (text ?? (kind === "switch" ? "false" : ""));
   return same ? others : { ...others, [name]: entry };
 }
 
@@ -291,140 +262,4 @@ function TestAlerts() {
     setBusy(false);
   }
   return <Button busy={busy} onClick={() => void send()}>Send a test alert</Button>;
-}
-
-interface SettingProps {
-  readonly setting: SettingView;
-  readonly entered: string | undefined;
-  readonly error: string | null;
-  readonly onEnter: (text: string) => void;
-  /** Resets the setting to its default. */
-  readonly onReset: () => void;
-}
-
-function Setting({ setting, entered, error, onEnter, onReset }: SettingProps) {
-  const { name, kind, secret, set, text, flag, env, given, defaultText, unreadable, encryptsSecrets } =
-    setting;
-  const id = `setting-${name}`;
-  const mail = mailOf(name);
-  const [previewing, setPreviewing] = useState(false);
-  const locked = given !== null;
-  const common = {
-    id,
-    disabled: locked,
-    "aria-describedby": `${id}-more`,
-    "aria-invalid": error === null ? undefined : true,
-  } as const;
-  const placeholder = locked && secret
-    ? "hidden"
-    : secret && set && !unreadable
-    ? "stored; enter a new value to replace it"
-    : defaultText === null
-    ? "not set"
-    : `Default: ${defaultText}`;
-  const value = given !== null ? given.text ?? "" : entered ?? (secret ? "" : text ?? "");
-  return (
-    <div className="setting">
-      <div>
-        <label htmlFor={id}>{labelOf(name)}</label>
-        <p className="field-hint">{descriptionOf(setting)}</p>
-      </div>
-      <div className="stack">
-        <div className="row">
-          {kind === "switch"
-            ? (
-              <Switch
-                {...common}
-                on={(value === "true") !== isInverted(name)}
-                onSwitch={() => onEnter(String(value !== "true"))}
-              />
-            )
-            : kind === "long"
-            ? (
-              <textarea
-                className="input grow"
-                {...common}
-                rows={value === "" ? 2 : Math.min(16, value.split("\n").length + 1)}
-                spellCheck={false}
-                value={value}
-                placeholder={placeholder}
-                onChange={(event) => onEnter(event.target.value)}
-              />
-            )
-            : (
-              <input
-                className="input grow"
-                {...common}
-                type={secret ? "password" : "text"}
-                autoComplete={secret ? "new-password" : "off"}
-                spellCheck={false}
-                value={value}
-                placeholder={placeholder}
-                onChange={(event) => onEnter(event.target.value)}
-              />
-            )}
-          {mail !== null && (
-            <Button
-              aria-label={`Preview ${labelOf(name)}`}
-              onClick={() => setPreviewing(true)}
-            >
-              Preview
-            </Button>
-          )}
-          {mail !== null && previewing && (
-            <PreviewMail
-              kind={mail}
-              text={entered}
-              onClose={() => setPreviewing(false)}
-            />
-          )}
-          {set && <Button tone="plain" aria-label={`Reset ${labelOf(name)}`} onClick={onReset}>Reset</Button>}
-        </div>
-        <div id={`${id}-more`} className="row quiet small">
-          {error !== null && <p className="field-error" role="alert">{error}</p>}
-          {unreadable && <Badge tone="bad">encrypted with another server key; enter it again</Badge>}
-          {locked && (
-            <span className="row">
-              <Icon name="lock" /> Set by <code>{given.by === "flag" ? flag : env}</code>. {set
-                ? "The value stored here is not used."
-                : "Start the server without it to change the value here."}
-            </span>
-          )}
-          {!locked && set && (
-            <span>
-              <Badge tone="accent">customized</Badge>{" "}
-              {kind !== "switch" && defaultText !== null && `Default: ${defaultText}`}
-            </span>
-          )}
-          {kind === "list" && <span>Separate values with commas.</span>}
-          {encryptsSecrets && (
-            <span>
-              Values written as <code>{'{"secret": "…"}'}</code> are stored encrypted.
-            </span>
-          )}
-        </div>
-      </div>
-    </div>
-  );
-}
-
-function Switch(
-  { on, onSwitch, "aria-invalid": _, ...button }: ComponentProps<"button"> & {
-    readonly on: boolean;
-    readonly onSwitch: () => void;
-  },
-) {
-  return (
-    <>
-      <button
-        type="button"
-        className="switch"
-        role="switch"
-        aria-checked={on}
-        onClick={onSwitch}
-        {...button}
-      />
-      <span className="quiet" aria-hidden="true">{on ? "On" : "Off"}</span>
-    </>
-  );
 }

@@ -1,9 +1,12 @@
-/** Tests every storage location step by step: list, write, read, remove. */
-import { useEffect, useState } from "react";
+/** Tests storage locations step by step: list, write, read, remove. */
+import { useEffect, useId, useState } from "react";
+import { useAction, useQuery } from "syncline/react";
 import type { ProbeReport, ProbeStep } from "../../../../mod/kit/locations/location_probe.ts";
 import { adminSession, RequestError } from "../../server/admin_session.ts";
-import { Button, Icon } from "../../ui/controls.tsx";
+import { api } from "../../server/api.ts";
+import { Button, TextField } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
+import { type TestLine, TestSteps } from "./test_steps.tsx";
 
 const LOCATIONS = [
   { title: "Files", path: "/api/admin/places/files/check", none: "Files are stored by another server." },
@@ -68,22 +71,13 @@ function LocationTest({ location: { title, path, none } }: { readonly location: 
         {title}{" "}
         {outcome !== null && "place" in outcome && <span className="quiet mono">{outcome.place}</span>}
       </h2>
-      {outcome === null && <p className="quiet" role="status">Testing…</p>}
       {outcome !== null && "none" in outcome && <p className="quiet">{none}</p>}
-      {outcome !== null &&
-        linesOf(outcome).map(({ text, error }) => (
-          <p key={text} className={error ? "field-error" : undefined} role={error ? "alert" : undefined}>
-            <span data-tone={error ? "bad" : "good"}>
-              <Icon name={error ? "warn" : "check"} />
-            </span>{" "}
-            {text}
-          </p>
-        ))}
+      <TestSteps lines={outcome === null ? null : linesOf(outcome)} />
     </section>
   );
 }
 
-function linesOf(outcome: Outcome): { readonly text: string; readonly error: boolean }[] {
+function linesOf(outcome: Outcome): TestLine[] {
   if ("none" in outcome) return [];
   if ("failed" in outcome) return [{ text: outcome.failed, error: true }];
   if ("steps" in outcome) {
@@ -104,4 +98,54 @@ async function outcomeOf(path: string, signal: AbortSignal): Promise<Outcome> {
     if (error instanceof RequestError && error.status === 404) return { none: true };
     return { failed: error instanceof Error ? error.message : String(error) };
   }
+}
+
+/** Tests any bucket with the saved access to the service. */
+export function TestBucket({ onClose }: { readonly onClose: () => void }) {
+  const test = useAction(api.settings.testBucket);
+  const target = useQuery(api.settings.list)?.find(({ name }) => name === "backupTo");
+  const stored = target?.given?.text ?? target?.text ?? "";
+  /** Not an unsaved edit. */
+  const [tested, setTested] = useState<string | null>(null);
+  const [report, setReport] = useState<ProbeReport | { readonly failed: string } | null>(null);
+  const [busy, setBusy] = useState(false);
+  const id = useId();
+  async function submit(location: string): Promise<void> {
+    setBusy(true);
+    setTested(location);
+    setReport(null);
+    setReport(
+      await test({ location }).catch((error) => ({
+        failed: error instanceof Error ? error.message : String(error),
+      })),
+    );
+    setBusy(false);
+  }
+  return (
+    <Dialog
+      open
+      title="Test a bucket"
+      text="Lists it, then writes, reads and removes a small object, with the saved access keys."
+      onClose={onClose}
+      footer={<Button type="submit" form={id} tone="accent" busy={busy}>Test</Button>}
+    >
+      <form
+        id={id}
+        onSubmit={(event) => {
+          event.preventDefault();
+          void submit(String(new FormData(event.currentTarget).get("location")));
+        }}
+      >
+        <TextField
+          label="Bucket"
+          name="location"
+          required
+          autoFocus
+          placeholder="s3://bucket/prefix"
+          defaultValue={tested ?? (stored.startsWith("s3:") ? stored : "")}
+        />
+      </form>
+      {(busy || report !== null) && <TestSteps lines={report === null ? null : linesOf(report)} />}
+    </Dialog>
+  );
 }

@@ -1,5 +1,5 @@
 /** Details of a user: profile, sessions and actions. */
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import type { OwnPasskey } from "syncline/accounts";
 import { useAction, useMutation, useQuery } from "syncline/react";
 import { beginFlow } from "../../../../mod/client/accounts/flows.ts";
@@ -12,7 +12,7 @@ import { Time } from "../../ui/format.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { attempt, showToast } from "../../ui/toasts.tsx";
 import { useIdentityProof } from "../../ui/identity_proof.tsx";
-import { Card, Empty, Loading } from "../../ui/view.tsx";
+import { Card, Empty, Loading, Table } from "../../ui/view.tsx";
 
 interface Tokens {
   readonly accessToken: string;
@@ -41,6 +41,12 @@ async function signInAs(userId: string, name: string): Promise<void> {
   open(`./as.html#${fragment}`, "_blank", "noopener");
 }
 
+interface Profile {
+  readonly email: string;
+  readonly name: string;
+  readonly verified: boolean;
+}
+
 export function UserSheet({ userId, onClose }: { readonly userId: string; readonly onClose: () => void }) {
   const user = useQuery(api.users.get, { userId });
   const edit = useMutation(api.users.edit);
@@ -52,24 +58,28 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
   const { ask, dialog } = useConfirm();
   const { confirmed, proofDialog } = useIdentityProof();
   const [settingPassword, setSettingPassword] = useState(false);
-  /** Number of saves. Each loads the stored values into the form. */
-  const [saves, setSaves] = useState(0);
+  /** Unsaved fields. */
+  const [edits, setEdits] = useState<Partial<Profile>>({});
+  const profile: Profile = {
+    ...{ email: user?.email ?? "", name: user?.name ?? "", verified: user?.emailVerified ?? false },
+    ...edits,
+  };
+  const change = (part: Partial<Profile>) => setEdits((before) => ({ ...before, ...part }));
 
-  async function save(event: FormEvent<HTMLFormElement>): Promise<void> {
-    event.preventDefault();
-    const form = new FormData(event.currentTarget);
-    const text = (name: string) => String(form.get(name) ?? "").trim() || null;
+  async function save(): Promise<void> {
+    const { email, name, verified } = profile;
     const saved = await attempt(
-      () =>
-        edit({
-          userId,
-          email: text("email"),
-          name: text("name"),
-          emailVerified: form.get("verified") !== null,
-        }),
+      () => edit({ userId, email: email.trim() || null, name: name.trim() || null, emailVerified: verified }),
       "Saved.",
     );
-    if (saved) setSaves((before) => before + 1);
+    // Fields that were edited in the meantime stay unsaved.
+    if (saved) {
+      setEdits((before) =>
+        Object.fromEntries(
+          Object.entries(before).filter(([field, value]) => value !== edits[field as keyof Profile]),
+        )
+      );
+    }
   }
 
   return (
@@ -77,6 +87,7 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
       open
       form="side"
       title={user?.name ?? user?.email ?? "User"}
+      unsaved={user !== null && Object.keys(edits).length > 0}
       onClose={onClose}
       footer={user && (
         <>
@@ -131,13 +142,29 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
       {user === null && <Empty title="User not found" />}
       {user && (
         <>
-          <form id="user" className="stack" key={`${userId} ${saves}`} onSubmit={(event) => void save(event)}>
-            <TextField label="Email address" name="email" type="email" defaultValue={user.email ?? ""} />
-            <TextField label="Name" name="name" defaultValue={user.name ?? ""} />
+          <form
+            id="user"
+            className="stack"
+            onSubmit={(event) => {
+              event.preventDefault();
+              void save();
+            }}
+          >
+            <TextField
+              label="Email address"
+              type="email"
+              value={profile.email}
+              onChange={(event) => change({ email: event.target.value })}
+            />
+            <TextField
+              label="Name"
+              value={profile.name}
+              onChange={(event) => change({ name: event.target.value })}
+            />
             <CheckField
               label="Email verified"
-              name="verified"
-              defaultChecked={user.emailVerified}
+              checked={profile.verified}
+              onChange={(event) => change({ verified: event.target.checked })}
             />
           </form>
           <dl className="facts">
@@ -172,8 +199,8 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
             )}
           >
             {user.list.length === 0 && <Empty title="No sessions" />}
-            <table className="table">
-              <tbody>
+            {user.list.length > 0 && (
+              <Table head={["Device", "Since"]} actions>
                 {user.list.map((session) => (
                   <tr key={session.sessionId}>
                     <td title={session.userAgent ?? undefined}>
@@ -196,8 +223,8 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
                     </td>
                   </tr>
                 ))}
-              </tbody>
-            </table>
+              </Table>
+            )}
           </Card>
         </>
       )}
@@ -218,36 +245,34 @@ function Passkeys({ userId, passkeys }: {
   if (passkeys.length === 0) return null;
   return (
     <Card flush title="Passkeys">
-      <table className="table">
-        <tbody>
-          {passkeys.map(({ passkeyId, name, createdAt, lastUsedAt, backedUp }) => (
-            <tr key={passkeyId}>
-              <td>
-                {name} {backedUp && <Badge>backed up</Badge>}
-              </td>
-              <td>
-                {lastUsedAt === null ? "never used, added " : "last used "}
-                <Time at={lastUsedAt ?? createdAt} as="ago" />
-              </td>
-              <td className="number">
-                <Button
-                  aria-label={`Remove ${name}`}
-                  onClick={() =>
-                    ask({
-                      title: `Remove the passkey ${name}?`,
-                      text: "It can no longer sign in. Sessions that it opened stay: end them below.",
-                      button: "Remove passkey",
-                      done: "Passkey removed.",
-                      run: () => confirmed(() => remove({ userId, passkeyId })),
-                    })}
-                >
-                  Remove
-                </Button>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table head={["Name", "Used"]} actions>
+        {passkeys.map(({ passkeyId, name, createdAt, lastUsedAt, backedUp }) => (
+          <tr key={passkeyId}>
+            <td>
+              {name} {backedUp && <Badge>backed up</Badge>}
+            </td>
+            <td>
+              {lastUsedAt === null ? "never used, added " : "last used "}
+              <Time at={lastUsedAt ?? createdAt} as="ago" />
+            </td>
+            <td className="number">
+              <Button
+                aria-label={`Remove ${name}`}
+                onClick={() =>
+                  ask({
+                    title: `Remove the passkey ${name}?`,
+                    text: "It can no longer sign in. Sessions that it opened stay: end them below.",
+                    button: "Remove passkey",
+                    done: "Passkey removed.",
+                    run: () => confirmed(() => remove({ userId, passkeyId })),
+                  })}
+              >
+                Remove
+              </Button>
+            </td>
+          </tr>
+        ))}
+      </Table>
       {dialog}
       {proofDialog}
     </Card>

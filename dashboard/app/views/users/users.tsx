@@ -111,6 +111,7 @@ export function Users() {
       {creating && <NewUser onClose={() => setCreating(false)} />}
       {userId !== undefined && (
         <UserSheet
+          key={userId}
           userId={userId}
           // The search may have changed while a deletion was awaited.
           onClose={() => go(["users"], Object.fromEntries(currentRoute().search))}

@@ -1,36 +1,32 @@
-/** Deployed versions, and rollback to an earlier one. */
-import { useState } from "react";
+/** Deployed versions with their history, and rollback to an earlier one. */
+import { lazy, Suspense, useState } from "react";
 import { useQuery } from "syncline/react";
 import type { DeployChanges, Difference } from "../../../../mod/ops/deploy/changes.ts";
+import type { DeployedVersion, DeployedVersions } from "../../../../mod/ops/deploy/deployments.ts";
 import { adminSession } from "../../server/admin_session.ts";
 import { api } from "../../server/api.ts";
-import { Badge, Button } from "../../ui/controls.tsx";
+import { href, useRoute } from "../../shell/route.ts";
+import { Badge, Button, TextField } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { attempt, showToast } from "../../ui/toasts.tsx";
 import { Card, Empty, Loading, Table, View } from "../../ui/view.tsx";
 import { count, countOf, size, Time } from "../../ui/format.tsx";
 import { useRequest } from "../../ui/use_request.tsx";
 
-interface DeployedVersion {
-  readonly hash: string;
-  readonly deployedAt: number;
-  /** ID of an administrator, or name of a deploy key. */
-  readonly by: string;
-  readonly bytes: number;
-  readonly functions: number;
-  readonly current: boolean;
-}
-
-interface Versions {
-  readonly pinned: boolean;
-  readonly versions: readonly DeployedVersion[];
-}
+/** Loads the library that compares texts. */
+const VersionPage = lazy(async () => ({ default: (await import("./version_page.tsx")).VersionPage }));
 
 const ASKED_EVERY_MS = 15_000;
 const HASH_CHARS = 12;
+/** Outcomes of runs that failed, as the filter of the logs names them. */
+const FAILURES = "user_error,error,timeout,refused";
 
 export function Versions() {
-  const { value, error, refetch } = useRequest<Versions>("/api/admin/functions/versions", ASKED_EVERY_MS);
+  const { path: [, named] } = useRoute();
+  const { value, error, refetch } = useRequest<DeployedVersions>(
+    "/api/admin/functions/versions",
+    ASKED_EVERY_MS,
+  );
   // Removed administrators are shown by ID.
   const administrators = useQuery(api.administrators.list) ?? [];
   const emails = new Map<string, string>(administrators.map(({ adminId, email }) => [adminId, email]));
@@ -40,24 +36,40 @@ export function Versions() {
   >(
     null,
   );
+  const [message, setMessage] = useState("");
   const [busy, setBusy] = useState(false);
 
   async function ask(version: DeployedVersion): Promise<void> {
     setBusy(true);
-    await attempt(async () => setAsked({ version, changes: await rollBack(version.hash, true) }));
+    await attempt(async () => setAsked({ version, changes: await rollBack(version.hash, { dryRun: true }) }));
     setBusy(false);
   }
 
   async function goBack({ hash }: DeployedVersion): Promise<void> {
     setBusy(true);
-    const done = await attempt(() => rollBack(hash, false));
+    const done = await attempt(() => rollBack(hash, { dryRun: false, message }));
     setBusy(false);
     if (!done) return;
     setAsked(null);
+    setMessage("");
     showToast(`Version ${hash.slice(0, HASH_CHARS)} is now live.`);
     refetch();
   }
 
+  if (named !== undefined) {
+    return (
+      <Suspense
+        fallback={
+          <View title="Versions">
+            <Loading />
+          </View>
+        }
+      >
+        <VersionPage hash={named} versions={value?.versions ?? []} />
+      </Suspense>
+    );
+  }
+  const nameOf = (by: string) => emails.get(by) ?? by;
   return (
     <View
       title="Versions"
@@ -80,30 +92,46 @@ export function Versions() {
           <Table head={["Version", "Deployed", "By", { number: "Functions" }, { number: "Size" }]} actions>
             {value.versions.map((version) => (
               <tr key={version.hash}>
-                <td className="mono" title={version.hash}>
-                  {version.hash.slice(0, HASH_CHARS)} {version.current && <Badge tone="good">live</Badge>}
+                <td className="wrap" title={version.hash}>
+                  <a className="mono" href={href(["versions", version.hash])}>
+                    {version.hash.slice(0, HASH_CHARS)}
+                  </a>{" "}
+                  {version.current && <Badge tone="good">live</Badge>} {version.message}
                 </td>
                 <td>
                   <Time at={version.deployedAt} />
                 </td>
-                <td>{emails.get(version.by) ?? version.by}</td>
+                <td>{nameOf(version.by)}</td>
                 <td className="number">{count(version.functions)}</td>
                 <td className="number">{size(version.bytes)}</td>
                 <td className="number">
-                  {!version.current && (
-                    <Button
-                      disabled={busy || value.pinned}
-                      onClick={() => void ask(version)}
+                  <span className="row end">
+                    {!version.current && (
+                      <Button
+                        disabled={busy || value.pinned}
+                        onClick={() => void ask(version)}
+                      >
+                        Roll back…
+                      </Button>
+                    )}
+                    <a
+                      className="button"
+                      href={href(["versions", version.hash], {
+                        compare: comparedWith(version, value.versions),
+                      })}
                     >
-                      Roll back…
-                    </Button>
-                  )}
+                      Compare
+                    </a>
+                  </span>
                 </td>
               </tr>
             ))}
           </Table>
         )}
       </Card>
+      {value !== undefined && value.history.length > 0 && (
+        <History history={value.history} kept={value.versions} nameOf={nameOf} />
+      )}
       {asked !== null && (
         <Dialog
           open
@@ -124,18 +152,75 @@ export function Versions() {
           }
         >
           <Changes changes={asked.changes} />
+          <TextField
+            label="Message"
+            hint="Why you roll back, for the history. Optional."
+            maxLength={500}
+            value={message}
+            onChange={(event) => setMessage(event.target.value)}
+          />
         </Dialog>
       )}
     </View>
   );
 }
 
+/** The version that a comparison begins with: the live one, or for that one the version before. */
+function comparedWith(
+  { hash, current }: DeployedVersion,
+  versions: readonly DeployedVersion[],
+): string | undefined {
+  return versions.find((other) => other.hash !== hash && (current || other.current))?.hash;
+}
+
+function History({ history, kept, nameOf }: {
+  readonly history: DeployedVersions["history"];
+  /** Versions that are still available. */
+  readonly kept: readonly DeployedVersion[];
+  readonly nameOf: (by: string) => string;
+}) {
+  return (
+    <Card flush title="History">
+      <Table head={["Served from", "Until", "Version", "By", "Message"]} actions>
+        {history.map(({ hash, from, to, by, message }) => {
+          const span = { from: String(from), ...to !== null && { to: String(to) } };
+          const name = hash.slice(0, HASH_CHARS);
+          return (
+            <tr key={from}>
+              <td>
+                <Time at={from} />
+              </td>
+              <td>{to === null ? "now" : <Time at={to} />}</td>
+              <td className="mono" title={hash}>
+                {kept.some((version) => version.hash === hash)
+                  ? <a href={href(["versions", hash])}>{name}</a>
+                  : name}
+              </td>
+              <td>{nameOf(by)}</td>
+              <td className="wrap">{message ?? "–"}</td>
+              <td className="number">
+                <span className="row end">
+                  <a href={href(["logs"], span)}>Logs</a>
+                  <a href={href(["logs"], { ...span, outcome: FAILURES })}>Errors</a>
+                </span>
+              </td>
+            </tr>
+          );
+        })}
+      </Table>
+    </Card>
+  );
+}
+
 /** @param dryRun Returns the changes without applying them. */
-async function rollBack(hash: string, dryRun: boolean): Promise<DeployChanges> {
+async function rollBack(
+  hash: string,
+  { dryRun, message = "" }: { readonly dryRun: boolean; readonly message?: string },
+): Promise<DeployChanges> {
   const response = await adminSession.fetch("/api/admin/functions/rollback", {
     method: "POST",
     headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ hash, dryRun }),
+    body: JSON.stringify({ hash, dryRun, message }),
   });
   return (await response.json() as { readonly changes: DeployChanges }).changes;
 }

@@ -12,6 +12,7 @@ const specSchema = z.object({
   description: z.string(),
   defaultText: z.string().nullable(),
   secret: z.boolean(),
+  passwordInUrl: z.boolean(),
   encryptsSecrets: z.boolean(),
   given: z.object({ by: z.enum(["flag", "env"]), text: z.string().nullable() }).nullable(),
 });
@@ -31,7 +32,7 @@ export interface SettingView extends z.output<typeof specSchema> {
   readonly source: "flag" | "env" | "setting" | "default";
   /** Whether administrators have set it, even if overridden. */
   readonly set: boolean;
-  /** The value they have set; `null` for secrets. */
+  /** The value they have set; `null` for secrets, and without the password for URLs that have one. */
   readonly text: string | null;
   /** Whether it was encrypted with another `auth_secret.key` and must be entered again. */
   readonly unreadable: boolean;
@@ -77,7 +78,8 @@ const changeSchema = z.strictObject({
   value: z.union([
     /** With a key, the string contains encrypted secrets. */
     z.strictObject({ text: z.string(), key: z.string().optional() }),
-    z.strictObject({ sealed: z.string(), key: z.string() }),
+    /** With a string, that is shown instead. */
+    z.strictObject({ sealed: z.string(), key: z.string(), text: z.string().optional() }),
     z.null(),
   ]),
 });
@@ -105,7 +107,9 @@ async function store(
   ctx: AdminMutationCtx,
   { row, after }: {
     readonly row: AdminDoc<"_settings"> | null;
-    readonly after: { readonly name: string; readonly text?: string; readonly sealed?: string } | null;
+    readonly after:
+      | { readonly name: string; readonly text?: string | undefined; readonly sealed?: string }
+      | null;
   },
 ): Promise<void> {
   if (row !== null && after !== null) await ctx.db.replace(row._id, after);
@@ -116,7 +120,8 @@ async function store(
 /** For secrets, returns only that one is set. */
 function shown(row: object | null): string | null {
   if (row === null) return null;
-  return "text" in row && typeof row.text === "string" ? withoutSealed(row.text) : "(secret)";
+  const { sealed, text } = row as { readonly sealed?: string; readonly text?: string };
+  return sealed === undefined && text !== undefined ? withoutSealed(text) : "(secret)";
 }
 
 /** Removes encrypted secrets, because even these must not be disclosed. */

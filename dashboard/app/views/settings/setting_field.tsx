@@ -1,0 +1,193 @@
+/** One setting: its input, the source of its value, and the reset. */
+import { type ComponentProps, type ReactNode, useEffect, useState } from "react";
+import { useAction } from "syncline/react";
+import type { SettingView } from "../../../../mod/ops/admin/isolate_functions/settings.ts";
+import { api, type MailKind } from "../../server/api.ts";
+import { Badge, Button, Icon } from "../../ui/controls.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { descriptionOf, isInverted, labelOf } from "../../ui/setting_words.ts";
+import { Loading } from "../../ui/view.tsx";
+import { type InputProps, MailServer } from "./mail_server.tsx";
+
+const KINDS: Readonly<Record<string, MailKind>> = {
+  mailVerify: "verify",
+  mailReset: "reset",
+  mailMagic: "magic",
+  mailChange: "change",
+  mailDevice: "device",
+};
+
+export interface SettingProps {
+  readonly setting: SettingView;
+  readonly entered: string | undefined;
+  readonly error: string | null;
+  readonly onEnter: (text: string) => void;
+  /** Resets the setting to its default. */
+  readonly onReset: () => void;
+}
+
+export function Setting(props: SettingProps) {
+  const { setting, entered, error, onReset } = props;
+  const { name, kind, set, flag, env, given, defaultText, unreadable, encryptsSecrets } = setting;
+  const id = `setting-${name}`;
+  const mail = KINDS[name];
+  const [previewing, setPreviewing] = useState(false);
+  const locked = given !== null;
+  const input: InputProps = {
+    id,
+    disabled: locked,
+    "aria-describedby": `${id}-more`,
+    "aria-invalid": error === null ? undefined : true,
+  };
+  return (
+    <div className="setting">
+      <div>
+        <label htmlFor={id}>{labelOf(name)}</label>
+        <p className="field-hint">{descriptionOf(setting)}</p>
+      </div>
+      <div className="stack">
+        <div className="row">
+          <Input {...props} input={input} />
+          {mail !== undefined && (
+            <Button
+              aria-label={`Preview ${labelOf(name)}`}
+              onClick={() => setPreviewing(true)}
+            >
+              Preview
+            </Button>
+          )}
+          {mail !== undefined && previewing && (
+            <PreviewMail
+              kind={mail}
+              text={entered}
+              onClose={() => setPreviewing(false)}
+            />
+          )}
+          {set && <Button tone="plain" aria-label={`Reset ${labelOf(name)}`} onClick={onReset}>Reset</Button>}
+        </div>
+        <div id={`${id}-more`} className="row quiet small">
+          {error !== null && <p className="field-error" role="alert">{error}</p>}
+          {unreadable && <Badge tone="bad">encrypted with another server key; enter it again</Badge>}
+          {locked && (
+            <span className="row">
+              <Icon name="lock" /> Set by <code>{given.by === "flag" ? flag : env}</code>. {set
+                ? "The value stored here is not used."
+                : "Start the server without it to change the value here."}
+            </span>
+          )}
+          {!locked && set && (
+            <span>
+              <Badge tone="accent">customized</Badge>{" "}
+              {kind !== "switch" && defaultText !== null && `Default: ${defaultText}`}
+            </span>
+          )}
+          {kind === "list" && <span>Separate values with commas.</span>}
+          {encryptsSecrets && (
+            <span>
+              Values written as <code>{'{"secret": "…"}'}</code> are stored encrypted.
+            </span>
+          )}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function Input(
+  { setting, entered, onEnter, input }: SettingProps & { readonly input: InputProps },
+): ReactNode {
+  const { name, kind, secret, passwordInUrl, set, text, given, defaultText, unreadable } = setting;
+  if (passwordInUrl) {
+    return <MailServer setting={setting} entered={entered} onEnter={onEnter} input={input} />;
+  }
+  const value = given !== null ? given.text ?? "" : entered ?? (secret ? "" : text ?? "");
+  if (kind === "switch") {
+    return (
+      <Switch
+        {...input}
+        on={(value === "true") !== isInverted(name)}
+        onSwitch={() => onEnter(String(value !== "true"))}
+      />
+    );
+  }
+  const placeholder = given !== null && secret
+    ? "hidden"
+    : secret && set && !unreadable
+    ? "stored; enter a new value to replace it"
+    : defaultText === null
+    ? "not set"
+    : `Default: ${defaultText}`;
+  const common = {
+    className: "input grow",
+    ...input,
+    spellCheck: false,
+    value,
+    placeholder,
+    onChange: (event: { readonly target: { readonly value: string } }) => onEnter(event.target.value),
+  };
+  return kind === "long"
+    ? <textarea {...common} rows={value === "" ? 2 : Math.min(16, value.split("\n").length + 1)} />
+    : (
+      <input
+        {...common}
+        type={secret ? "password" : "text"}
+        autoComplete={secret ? "new-password" : "off"}
+      />
+    );
+}
+
+function Switch(
+  { on, onSwitch, "aria-invalid": _, ...button }: ComponentProps<"button"> & {
+    readonly on: boolean;
+    readonly onSwitch: () => void;
+  },
+) {
+  return (
+    <>
+      <button
+        type="button"
+        className="switch"
+        role="switch"
+        aria-checked={on}
+        onClick={onSwitch}
+        {...button}
+      />
+      <span className="quiet" aria-hidden="true">{on ? "On" : "Off"}</span>
+    </>
+  );
+}
+
+interface Mail {
+  readonly subject: string;
+  readonly text: string;
+}
+
+function PreviewMail({ kind, text, onClose }: {
+  readonly kind: MailKind;
+  /** Unsaved template; the active one if undefined. */
+  readonly text: string | undefined;
+  readonly onClose: () => void;
+}) {
+  const preview = useAction(api.settings.previewMail);
+  const [mail, setMail] = useState<Mail | null>(null);
+  const [error, setError] = useState<string | null>(null);
+  useEffect(() => {
+    preview({ kind, ...(text !== undefined && text !== "" && { text }) }).then(
+      setMail,
+      (failure) => setError(failure instanceof Error ? failure.message : String(failure)),
+    );
+  }, [preview, kind, text]);
+  return (
+    <Dialog
+      open
+      form="large"
+      title={mail?.subject ?? "Preview"}
+      text="With sample values."
+      onClose={onClose}
+    >
+      {mail === null && error === null && <Loading />}
+      {mail !== null && <pre className="result">{mail.text}</pre>}
+      {error !== null && <p className="field-error" role="alert">{error}</p>}
+    </Dialog>
+  );
+}

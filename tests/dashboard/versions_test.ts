@@ -1,0 +1,162 @@
+/** The dashboard's versions in a browser: rollback, history, sources and their differences. */
+import assert from "node:assert/strict";
+import { bundleOf } from "../ops/deploy/support.ts";
+import { admin, checkLooks, testDashboard } from "./support/dashboard_page.ts";
+
+const versionOf = (text: string) =>
+  `import { untypedQuery } from "syncline/server";\nexport const which = untypedQuery({ handler: () => "${text}" });`;
+
+testDashboard("rollback of deployed versions", {
+  functions: { "app.ts": versionOf("first") },
+  config: { pinned: false },
+}, async (dashboard, t) => {
+  const { page, server, go, waitForText, button, call, keys } = dashboard;
+  const { body: { accessToken } } = await server.post("/api/auth/admin/signin", admin);
+  const deploy = async (text: string, others: Record<string, string> = {}, message = "") => {
+    const { bytes } = await bundleOf({ "functions/app.ts": text, ...others });
+    const response = await fetch(`${server.url}/api/admin/functions?${new URLSearchParams({ message })}`, {
+      method: "PUT",
+      headers: { Authorization: `Bearer ${accessToken}` },
+      body: bytes,
+    });
+    assert.equal(response.status, 200, await response.text());
+  };
+
+  await t.step("DA8 deployed versions are listed with the deployer", async () => {
+    await deploy(versionOf("second"), {}, "The second one, for all");
+    await deploy(
+      `${versionOf("third")}
+import { untypedInternalMutation, untypedMutation } from "syncline/server";
+export const extra = untypedInternalMutation({ handler: () => null });
+export const add = untypedMutation({ handler: async (ctx) => {
+  await ctx.db.insert("notes", { text: "kept" });
+  await ctx.scheduler.runAfter(3_600_000, "app:extra", {});
+} });`,
+      {
+        "functions/schema.ts": `import { defineSchema, defineTable } from "syncline/server";
+import { z } from "zod";
+export default defineSchema({ notes: defineTable({ text: z.string() }).index("by_text", ["text"]) });`,
+        "functions/crons.ts": `import { cronJobs } from "syncline/server";
+const crons = cronJobs();
+crons.interval("sweep", { hours: 5 }, "app:extra", {});
+export default crons;`,
+      },
+    );
+    for (let i = 0; i < 2; i++) await call("app:add");
+    await go("versions");
+    await page.getByRole("row", { name: /live/ }).getByText(admin.email).waitFor();
+  });
+
+  await t.step("DA8 a rollback shows its changes before it is applied", async () => {
+    assert.equal(await call("app:which", {}, "query"), "third");
+    const live = page.getByRole("row", { name: /live/ });
+    const before = await live.getByRole("cell").first().getAttribute("title");
+    await button("Roll back…").first().click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("Table notes: 2 documents will be out of reach of functions").waitFor();
+    await dialog.getByText("app:extra: 2 pending jobs will fail when due").waitFor();
+    await dialog.getByRole("region", { name: "Functions" }).getByText("app:add removed").waitFor();
+    await dialog.getByRole("region", { name: "Cron jobs" }).getByText("sweep removed").waitFor();
+    await dialog.getByLabel("Message").fill("The third one loses notes");
+    await dialog.getByRole("button", { name: "Roll back", exact: true }).click();
+    await waitForText(/^Version .* is now live\.$/);
+    assert.equal(await call("app:which", {}, "query"), "second");
+    await page.locator(`td[title="${before}"]`, { hasText: "live" }).waitFor({ state: "detached" });
+  });
+
+  await t.step("DA31 who deployed what and when is listed, with links to the runs of that time", async () => {
+    const history = page.locator(".card", { has: page.getByRole("heading", { name: "History" }) });
+    const rows = history.getByRole("row");
+    await rows.nth(3).waitFor();
+    const times = [1, 2, 3].map((row) => rows.nth(row));
+    await times[0]?.getByText("The third one loses notes").waitFor();
+    await times[0]?.getByText(admin.email).waitFor();
+    await times[0]?.getByRole("cell", { name: "now" }).waitFor();
+    await times[2]?.getByText("The second one, for all").waitFor();
+    // The message of the version stays that of its deploy.
+    await page.getByRole("row", { name: /live The second one, for all/ }).waitFor();
+    await times[1]?.getByRole("link", { name: "Logs" }).click();
+    await page.getByRole("heading", { name: "Logs" }).waitFor();
+    await page.getByRole("cell", { name: "app:add" }).first().waitFor();
+    await page.goBack();
+    await history.waitFor();
+    await times[1]?.getByRole("link", { name: "Errors" }).click();
+    await waitForText("No matching runs");
+    await go("versions");
+  });
+
+  await t.step("DA31 the sources of a version are shown, and compared with another one by file", async () => {
+    await page.getByRole("row", { name: /live/ }).getByRole("link").first().click();
+    await page.locator(".code").getByText('handler: () => "second"').waitFor();
+    assert.deepEqual(
+      await page.getByRole("navigation", { name: "Files" }).getByRole("listitem").allTextContents(),
+      [
+        "functions/app.ts",
+      ],
+    );
+    await page.getByLabel("Compare with").selectOption({ index: 1 });
+    const files = page.getByRole("navigation", { name: "Files" });
+    await files.getByRole("link", { name: "functions/app.ts" }).click();
+    await page.locator("[data-change=added]").getByText('handler: () => "second"').waitFor();
+    await page.locator("[data-change=removed]").getByText('handler: () => "third"').waitFor();
+    await files.getByRole("link", { name: "functions/crons.ts removed" }).click();
+    await page.locator("[data-change=removed]").getByText('crons.interval("sweep"').waitFor();
+    assert.deepEqual(await dashboard.violations(), []);
+    await page.setViewportSize({ width: 390, height: 800 });
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth), 0);
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.getByRole("link", { name: "All versions" }).click();
+    await page.getByRole("row", { name: /live/ }).getByRole("link", { name: "Compare" }).click();
+    await page.locator("[data-change=removed]").first().waitFor();
+    await go("versions/00000000000000000000000000000000");
+    await waitForText("The server does not have this version any more");
+    await go("versions");
+  });
+
+  await t.step("DA8 a table that the version lacks stays readable and can be exported", async () => {
+    await go("data/notes");
+    await waitForText("The live version does not have this table");
+    await page.getByRole("gridcell", { name: "kept" }).nth(1).waitFor();
+    await page.getByRole("columnheader", { name: "text" }).waitFor();
+    assert.equal(await button("New document").count(), 0);
+    await page.getByRole("gridcell", { name: "kept" }).first().click();
+    await page.locator(".cm-content", { hasText: "kept" }).waitFor();
+    await button("Close").click();
+    await page.getByRole("navigation", { name: "Tables" }).getByText("orphaned").waitFor();
+    const download = page.waitForEvent("download");
+    await dashboard.choose("More about this table", "Export as JSON lines");
+    const lines = (await Deno.readTextFile(await (await download).path())).trim().split("\n");
+    assert.deepEqual(lines.map((line) => JSON.parse(line).text), ["kept", "kept"]);
+    assert.deepEqual(await dashboard.violations(), []);
+  });
+
+  await t.step("DA8 jobs of missing functions are listed, canceled and retried", async () => {
+    await go("schedule");
+    await waitForText("2 pending jobs call functions that the live version lacks: app:extra.");
+    await page.getByRole("link", { name: "Show" }).click();
+    await page.getByText("function missing").nth(2).waitFor();
+    await button("Cancel").first().click();
+    await waitForText("Canceled.");
+    await button("Retry").first().click();
+    await waitForText("app:extra scheduled again.");
+    await page.getByRole("cell", { name: "failed" }).waitFor();
+    assert.deepEqual(await dashboard.violations(), []);
+    await go("versions");
+  });
+
+  await t.step("by keyboard only: a rollback is opened and canceled", async () => {
+    await button("Roll back…").first().focus();
+    await keys("Enter");
+    await page.getByRole("dialog").waitFor();
+    await keys("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    assert.equal(await call("app:which", {}, "query"), "second");
+  });
+
+  await t.step(
+    "DA7 axe finds no accessibility violations",
+    async () => {
+      await checkLooks(dashboard, ["versions"]);
+    },
+  );
+});
