@@ -25,7 +25,10 @@ export function createSweeper({ calls, policy, now, log }: SweeperOptions): Recu
         const due = { now: now(), keepMs: policy.anonymousUserMs };
         const swept = await calls.mutate(system.sweepAnonymous, due);
         for (const userId of swept.leaving) {
-          if (!signal.aborted) await deleteUser(calls, { userId, anonymousOnly: true });
+          if (signal.aborted) return;
+          await deleteUser(calls, { userId, anonymousOnly: true }).catch((error) =>
+            log("warn", "Cannot delete an anonymous user", { userId, error })
+          );
         }
         ({ more } = swept);
       }

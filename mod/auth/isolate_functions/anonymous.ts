@@ -39,8 +39,11 @@ export const sweepAnonymous = internalMutation({
       // The user was deleted manually.
       if (await ctx.db.get(user) === null) await ctx.db.delete(_id);
       else if (until > now) await ctx.db.patch(_id, { checkAt: until, leaving: false });
-      else if (isLeaving) leaving.push(user);
-      else await ctx.db.patch(_id, { checkAt: now + keepMs, leaving: true });
+      else if (isLeaving) {
+        leaving.push(user);
+        // Another attempt, if the deletion fails.
+        await ctx.db.patch(_id, { checkAt: now + authLimits.sweepIntervalMs });
+      } else await ctx.db.patch(_id, { checkAt: now + keepMs, leaving: true });
     }
     return { leaving, more: due.length === authLimits.sweepRowsMax };
   },

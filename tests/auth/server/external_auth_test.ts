@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { launchChromium } from "../../support/chromium.ts";
+import { testConfig } from "../../server/support/fake_backend.ts";
 import { chromium, needs } from "../../support/services.ts";
 import { follow } from "../support/follow.ts";
 import { openIdSecret, type OpenIdServer, startOpenIdServer } from "../support/open_id_server.ts";
@@ -30,7 +31,8 @@ import { SynclineClient } from "/_/client.js";
 const client = window.client = new SynclineClient(location.origin);
 const { auth } = client;
 const show = (id, value) => document.querySelector(id).textContent = JSON.stringify(value);
-client.onAuthChange?.(() => {});
+window.states = [];
+client.onAuthState(({ status }) => states.push(status));
 setInterval(() => document.querySelector("[role=status]").textContent = client.authState().status, 20);
 const at = (id, run) => document.querySelector(id).onclick = async () => {
   show("#result", "under way");
@@ -83,7 +85,10 @@ async function setUp(): Promise<Setup> {
     await startTestServer({
       functions,
       config: { staticDir: folder, dev: true },
-      accounts: { authConfig: { kind: "file", path: join(folder, "auth.json") } },
+      accounts: {
+        authConfig: { kind: "file", path: join(folder, "auth.json") },
+        policy: { ...testConfig({ dataDir: folder }).accounts.policy, anonymous: true },
+      },
     }),
   );
   op.serve(["work", "home"].map((name) => `${server.url}/api/auth/oauth/${name}/callback`));
@@ -205,7 +210,7 @@ Deno.test({
 Deno.test({
   ...needs(
     chromium,
-    "OA10 OA11 OK1 OK4 a person signs in with another account in a browser, links, unlinks and signs out in two tabs",
+    "OA10 OA11 OK1 OK4 AN2 a person signs in with another account in a browser, links, unlinks and signs out in two tabs, and signs up after an anonymous sign-in",
   ),
   // The browser's driver and the provider keep timers and pipes of their own.
   sanitizeOps: false,
@@ -260,6 +265,32 @@ Deno.test({
       assert.deepEqual(await identities(), ["work"]);
       await page.click("#out");
       await status(other, "signedOut");
+
+      const userId = () => page.evaluate("client.auth.account().then((account) => account.userId)");
+      const signInAnonymously = async () => {
+        await page.evaluate("client.auth.signInAt('anonymous', {})");
+        await status(page, "signedIn");
+        await status(other, "signedIn");
+        return await userId();
+      };
+      let anonymous = await signInAnonymously();
+      op.person = "carol";
+      await page.click("#link");
+      await result(page, '{"type":"signedIn"}');
+      await status(page, "signedIn");
+      assert.deepEqual([await userId(), await identities()], [anonymous, ["home"]]);
+      await page.click("#out");
+      await status(other, "signedOut");
+
+      anonymous = await signInAnonymously();
+      for (const tab of [page, other]) await tab.evaluate("states.length = 0");
+      await page.evaluate("client.auth.signUp({ email: 'dan@example.com', password: 'correct horse' })");
+      await page.waitForFunction("client.auth.account().then((account) => account?.anonymous === false)");
+      assert.equal(await userId(), anonymous);
+      await other.waitForFunction("client.auth.account().then((account) => account?.anonymous === false)");
+      for (const tab of [page, other]) {
+        assert.ok(!(await tab.evaluate("states") as string[]).includes("signedOut"), "a tab was signed out");
+      }
     } finally {
       await browser.close();
     }
