@@ -42,6 +42,8 @@ export const engineLimits = {
   searchCharsPending: 4 * MiB,
   /** Keys of aggregates that wait for the end of the group. */
   aggregateCharsPending: 4 * MiB,
+  /** Entries whose values a group checks, until it is known whether sums of the aggregate are exact. */
+  aggregateEntriesChecked: 500,
   /** Fields that one aggregate sums. */
   aggregateSumsMax: 8,
   vectorDimensionsMax: 4_096,

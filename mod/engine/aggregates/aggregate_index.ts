@@ -62,12 +62,28 @@ interface AggregateSql {
   /** Compute the node that a key is in from the level below. Column: the key of the next node, or `END_OF_KEYS`. Parameters: level, key. */
   readonly computeLowest: string;
   readonly computeUpper: string;
+  /**
+   * Adds a new entry to the node that its key is in, unless the node is too large for exact sums. Column: as above; no row if it did
+   * not. Parameters: level, key, values.
+   */
+  readonly addToNode: string;
 }
 
 /** Levels of nodes above the entries. */
 export const LEVELS = 3;
 /** One of this many keys, as a power of two, begins a node of the next level. */
 const FANOUT_BITS = 5;
+
+/** A sum of this many integers of this size is exact, in any order of its parts. */
+const EXACT_COUNT_MAX = 2 ** 20;
+const EXACT_INTEGER_MAX = 2 ** 32;
+
+/** Whether sums of such values are exact. */
+export function isExact(values: AggregateEntry["values"]): boolean {
+  return values.every((value) =>
+    value === null || Number.isInteger(value) && Math.abs(value) <= EXACT_INTEGER_MAX
+  );
+}
 
 /** Returns the highest level on which a key begins a node; 0 for most keys. */
 export function levelOf(key: string): number {
@@ -126,6 +142,13 @@ export function aggregateIndex(
     `UPDATE ${nodes} SET ${assigned} = (${totals} AND below.key >= ${nodes}.key AND below.key < ${end})
       WHERE level = ?1 AND key = (SELECT key FROM ${nodes} WHERE level = ?1 AND key <= ?2 ORDER BY key DESC LIMIT 1)
       RETURNING ${end}`;
+  const added = columns(count, (at) => {
+    const either = (total: string, column: string) => `ifnull(${total}, ifnull(${column}, ?${at + 3}))`;
+    const [sum, min, max] = [`s${at} + ?${at + 3}`, `min(n${at}, ?${at + 3})`, `max(x${at}, ?${at + 3})`];
+    return `s${at} = ${either(sum, `s${at}`)}, n${at} = ${either(min, `n${at}`)}, x${at} = ${
+      either(max, `x${at}`)
+    }`;
+  });
   return {
     name,
     // Like search and vector indexes: key changes are reported only if the entry changed.
@@ -156,6 +179,9 @@ export function aggregateIndex(
       node: `SELECT count${columns(count, (at) => `s${at}, n${at}, x${at}`)} FROM ${nodes} ${node} = ?`,
       nodes: `SELECT key, count FROM ${nodes} ${node} >= ? AND key < ? ORDER BY key`,
       computeLowest: compute(`SELECT ${entryColumns} FROM ${entries} AS below WHERE true`),
+      addToNode: `UPDATE ${nodes} SET count = count + 1${added}
+        WHERE level = ?1 AND key = (SELECT key FROM ${nodes} WHERE level = ?1 AND key <= ?2 ORDER BY key DESC LIMIT 1)
+          AND count < ${EXACT_COUNT_MAX} RETURNING ${end}`,
       computeUpper: compute(`SELECT ${nodeColumns} FROM ${nodes} AS below WHERE level = ?1 - 1`),
     },
   };

@@ -1,21 +1,27 @@
 /**
- * Keeps the nodes of aggregates up to date. Nodes are computed from the level below, never by adding differences: minima
- * follow deletions, and sums have the same rounding in every copy of a database.
+ * Keeps the nodes of aggregates up to date. Nodes are computed from the level below: minima follow deletions, and sums have the
+ * same rounding in every copy of a database. A single new entry is added to its nodes instead where the sums have no rounding.
  */
 import type { Connection } from "../connection.ts";
 import { EngineError } from "../errors.ts";
 import { engineLimits } from "../limits.ts";
 import { END_OF_KEYS } from "../types.ts";
-import { type AggregateEntry, type AggregateIndex, levelOf, LEVELS } from "./aggregate_index.ts";
+import { type AggregateEntry, type AggregateIndex, isExact, levelOf, LEVELS } from "./aggregate_index.ts";
+
+/** With more new entries in a node than this, it is computed: that takes as long as three additions. */
+const ADDITIONS_MAX = 3;
 
 /** Keys whose nodes are computed at the end of the group, or before a read: changes of a group share nodes. */
 export class PendingNodes {
   readonly #connection: Connection;
-  readonly #keys = new Map<AggregateIndex, Set<string>>();
+  /** By key, the values of a new entry; `null` for other changes. */
+  readonly #keys = new Map<AggregateIndex, Map<string, AggregateEntry["values"] | null>>();
+  readonly #exact: ExactSums;
   #chars = 0;
 
   constructor(connection: Connection) {
     this.#connection = connection;
+    this.#exact = new ExactSums(connection);
   }
 
   /** Writes an entry, and notes the nodes above it. */
@@ -37,27 +43,36 @@ export class PendingNodes {
         : this.#connection.statement(update).run(after.key, ...after.values, before.key);
       if (changes !== 1) throw damaged(index);
     }
-    if (before !== null) this.#note(index, before.key);
-    if (after !== null && after.key !== before?.key) this.#note(index, after.key);
+    if (before !== null) this.#note(index, before.key, null);
+    if (after !== null) {
+      this.#exact.written(index, after);
+      if (after.key !== before?.key) this.#note(index, after.key, before === null ? after.values : null);
+    }
     if (this.#chars > engineLimits.aggregateCharsPending) this.write();
   }
 
-  #note(index: AggregateIndex, key: string): void {
+  #note(index: AggregateIndex, key: string, added: AggregateEntry["values"] | null): void {
     let keys = this.#keys.get(index);
-    if (keys === undefined) this.#keys.set(index, keys = new Set());
-    keys.add(key);
+    if (keys === undefined) this.#keys.set(index, keys = new Map());
+    keys.set(key, keys.has(key) ? null : added);
     this.#chars += key.length;
   }
 
   write(): void {
     for (const [index, noted] of this.#keys) {
-      const keys = [...noted].sort();
-      for (let level = 1; level <= LEVELS; level++) this.#writeLevel(index, level, keys);
+      const keys = [...noted.keys()].sort();
+      const additions = this.#exact.has(index) ? noted : null;
+      for (let level = 1; level <= LEVELS; level++) this.#writeLevel(index, level, { keys, additions });
+      this.#exact.advance(index);
     }
-    this.forget();
+    this.#keys.clear();
+    this.#chars = 0;
   }
 
-  #writeLevel(index: AggregateIndex, level: number, keys: readonly string[]): void {
+  #writeLevel(index: AggregateIndex, level: number, { keys, additions }: {
+    readonly keys: readonly string[];
+    readonly additions: ReadonlyMap<string, AggregateEntry["values"] | null> | null;
+  }): void {
     const { sql } = index;
     const connection = this.#connection;
     for (const key of keys) {
@@ -66,13 +81,22 @@ export class PendingNodes {
       connection.statement(exists ? sql.addNode : sql.removeNode).run(level, key);
     }
     let end = "";
+    let isComputed = true;
+    let additionsLeft = 0;
     for (const key of keys) {
-      if (levelOf(key) >= level) {
+      const isNode = levelOf(key) >= level;
+      if (isNode) {
         // A new or removed node changes the one before it.
         const before = connection.statement(sql.nodeBefore).get(level, key)?.[0] as string;
         computeNode(connection, index, { level, key: before });
       }
-      if (key >= end) end = computeNode(connection, index, { level, key });
+      if (key >= end) additionsLeft = ADDITIONS_MAX;
+      // A computation contains all keys of the node.
+      else if (isComputed) continue;
+      const added = isNode || additionsLeft-- === 0 ? null : additions?.get(key) ?? null;
+      const next = added === null ? undefined : connection.statement(sql.addToNode).get(level, key, ...added);
+      isComputed = next === undefined;
+      end = next === undefined ? computeNode(connection, index, { level, key }) : next[0] as string;
     }
   }
 
@@ -80,6 +104,47 @@ export class PendingNodes {
   forget(): void {
     this.#keys.clear();
     this.#chars = 0;
+    this.#exact.forget();
+  }
+}
+
+/**
+ * Aggregates whose values are all small integers or missing, so that their sums are the same in any order. Each group checks some
+ * of the entries that were stored before.
+ */
+class ExactSums {
+  readonly #connection: Connection;
+  /** The last checked key; `true` after all entries, `false` if another value was found. */
+  #checked = new WeakMap<AggregateIndex, string | boolean>();
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  has(index: AggregateIndex): boolean {
+    return index.sum.length === 0 || this.#checked.get(index) === true;
+  }
+
+  written(index: AggregateIndex, { values }: AggregateEntry): void {
+    if (!isExact(values)) this.#checked.set(index, false);
+  }
+
+  advance(index: AggregateIndex): void {
+    const last = this.#checked.get(index) ?? "";
+    if (typeof last === "boolean" || index.sum.length === 0) return;
+    const { aggregateEntriesChecked } = engineLimits;
+    const rows = this.#connection.statement(index.sql.page(">")).all(last, aggregateEntriesChecked);
+    const areExact = rows.every(([, , ...values]) => isExact(values as (number | null)[]));
+    const next = rows.at(-1)?.[0] as string | undefined;
+    this.#checked.set(
+      index,
+      areExact && (rows.length < aggregateEntriesChecked || next === undefined ? true : next),
+    );
+  }
+
+  /** After a rollback, entries that were removed are stored again. */
+  forget(): void {
+    this.#checked = new WeakMap();
   }
 }
 
