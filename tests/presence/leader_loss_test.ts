@@ -10,7 +10,7 @@ import { needs, postgres } from "../support/services.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { found, until } from "../support/waiting.ts";
 
-const WORDS = 3_000;
+const WORDS = 15_000;
 
 function connect(url: string): SynclineClient {
   return new SynclineClient(url, { polling: false, webSocket: WebSocket });
