@@ -55,6 +55,8 @@ export async function buildDashboard(): Promise<Map<string, string>> {
       chunkNames: "chunks/[name]-[hash]",
       write: false,
       logLevel: "error",
+      // Served beside the built files.
+      external: ["*.woff2"],
       metafile: true,
       define: { "process.env.NODE_ENV": '"production"' },
       plugins: [firstViewTogether()],

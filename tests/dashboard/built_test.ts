@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { buildDashboard } from "../../dashboard/build/build.ts";
 
 const stored = new URL("../../dashboard/public/built/", import.meta.url);
-/** Compressed size of the scripts and styles of the first view. */
+/** Compressed size of the scripts, styles and font of the first view. */
 const FIRST_VIEW_BYTES_MAX = 250_000;
 
 async function* pathsBelow(folder: string): AsyncGenerator<string> {
@@ -30,7 +30,9 @@ Deno.test("the dashboard's built files are up to date: deno task build:dashboard
       `${path} contains a path of the build machine`,
     );
   }
-  let bytes = 0;
+  const [, font] = /href="\.\/(inter-[^"]+)"/.exec(built.get("index.html") ?? "") ?? [];
+  assert.ok(built.get("app.css")?.includes(`../${font}`));
+  let bytes = (await Deno.stat(new URL(`../${font}`, stored))).size;
   for (const path of firstView(built)) bytes += await compressed(built.get(path) ?? "");
   assert.ok(bytes < FIRST_VIEW_BYTES_MAX, `${bytes} compressed bytes before the first view`);
 });

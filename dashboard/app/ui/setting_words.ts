@@ -29,7 +29,7 @@ const SECTIONS: readonly SectionSpec[] = [
     name: "accounts",
     title: "Accounts",
     text: "Sign-up, sign-in and its rate limits.",
-    settings: /^(disable|require|rateLimits|userKeys)/,
+    settings: /^(anonymous|disable|require|rateLimits|userKeys)/,
   },
   {
     name: "providers",
@@ -131,6 +131,8 @@ const WORDINGS: Readonly<Record<string, Wording>> = {
     description: "Users can add passkeys. Otherwise existing ones still sign in.",
     inverted: true,
   },
+  anonymousSignIn: { label: "Allow anonymous users" },
+  anonymousUserTtl: { label: "Lifetime of anonymous users" },
   userKeys: { label: "Functions for API keys of users" },
   requireVerification: {
     label: "Require a verified email address",

@@ -280,7 +280,7 @@ const PAGE = "/built/index.html";
 
 /** Serves the dashboard. Its page gets a fresh nonce for each request, which allows styles added by scripts. */
 export async function openDashboard(): Promise<StaticFiles> {
-  return await StaticFiles.open(FOLDER, { clientRoutes: false, immutable: /^\/built\/chunks\// });
+  return await StaticFiles.open(FOLDER, { clientRoutes: false, immutable: /^\/(?:built\/chunks\/|inter-)/ });
 }
 
 /** Answers a request for a file of the dashboard. `nonce` is the one in the Content-Security-Policy. */

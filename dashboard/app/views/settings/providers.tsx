@@ -108,7 +108,6 @@ export function Providers({ setting, busy }: {
                   <dd>
                     <span className="mono">{callbackOf(name)}</span>{" "}
                     <Button
-                      tone="plain"
                       aria-label={`Copy the callback address of ${name}`}
                       onClick={() => void copyText(callbackOf(name), "Callback address copied.")}
                     >
