@@ -261,12 +261,84 @@ Deno.test({
         await other?.close();
       });
 
-      await t.step("AF1 the second factor is turned off after a proof", async () => {
-        await button("Turn off").click();
-        await button("Set up an authenticator app").waitFor();
-        await page.getByRole("button", { name: /^Sign out Chrome/ }).click();
-        await button("New here? Create an account").waitFor();
-      });
+      await t.step(
+        "AF1 the second factor is turned off, and a new one needs a proof of the passkey",
+        async () => {
+          await button("Turn off").click();
+          await button("Set up an authenticator app").waitFor();
+          await closeAccount();
+          await button("Sign out").click();
+          await signIn();
+          await openAccount();
+          await button("Set up an authenticator app").click();
+          await page.getByLabel("Password").fill(ada.password);
+          await button("Continue").click();
+          await button("Use a passkey").waitFor();
+          await checkLooks("proof");
+          await present(true);
+          await button("Use a passkey").click();
+          await page.getByAltText("QR code for an authenticator app").waitFor();
+          await present(false);
+          await button("Cancel").click();
+          await page.getByRole("button", { name: /^Sign out Chrome/ }).click();
+          await button("New here? Create an account").waitFor();
+        },
+      );
+    }),
+});
+
+/** Addresses that links and providers return to, without `svc_state`, and the text of the page then. */
+const RETURNS: readonly (readonly [fields: Record<string, string>, text: string])[] = [
+  [
+    { svc_error: "access_denied", svc_error_description: "Denied" },
+    "The sign-in was canceled at the provider.",
+  ],
+  [{ svc_error: "not_invited", svc_error_description: "Ask for an invitation" }, "Ask for an invitation"],
+  [{ svc_verify_token: "wrong" }, "The code or link is wrong"],
+  [{ svc_reset_token: "wrong" }, "Reset your password"],
+  [{ svc_magic_token: "wrong" }, "This link was requested in another browser."],
+  [{ svc_access_token: "a", svc_refresh_token: "b" }, "This sign-in was not started in this browser."],
+];
+
+Deno.test({
+  ...needs(chromium, "AF1 the forms show the results of links and of returns from providers"),
+  ...options,
+  fn: () =>
+    withTemplate("react", async ({ page, url, button }) => {
+      let opened = 0;
+      const open = async (fields: Record<string, string>) => {
+        // Another query loads the page again.
+        await page.goto(`${url}/?${++opened}#${new URLSearchParams(fields)}`);
+      };
+      for (const [fields, text] of RETURNS) {
+        await open(fields);
+        await page.getByText(text).waitFor();
+        assert.equal(new URL(page.url()).hash, "");
+      }
+      await open({ svc_magic_token: "wrong" });
+      await button("Sign in").click();
+      await page.getByRole("alert").filter({ hasText: "The code or link is wrong" }).waitFor();
+      await button("Cancel").click();
+      await page.getByLabel("Password").waitFor();
+
+      // A provider's sign-in of this browser that needs a second step.
+      const state = crypto.randomUUID();
+      await page.evaluate((state) => {
+        localStorage.setItem(`syncline-flow ${state}`, String(Date.now() + 60_000));
+      }, state);
+      const challenge = JSON.stringify({ challenge: "ended", expiresIn: 60 });
+      await open({ svc_state: state, svc_error: "mfa_required", svc_error_data: challenge });
+      await page.getByLabel("Code of your authenticator app").fill("123456");
+      await button("Back").click();
+      await page.getByLabel("Password").waitFor();
+      await page.evaluate((state) => {
+        localStorage.setItem(`syncline-flow ${state}`, String(Date.now() + 60_000));
+      }, state);
+      await open({ svc_state: state, svc_error: "mfa_required", svc_error_data: challenge });
+      await page.getByLabel("Code of your authenticator app").fill("123456");
+      await button("Continue").click();
+      await page.getByRole("alert").filter({ hasText: "This took too long. Start again." }).waitFor();
+      await page.getByLabel("Password").waitFor();
     }),
 });
 
@@ -280,6 +352,20 @@ Deno.test({
       /\b\d{6}\b/.exec((await smtp.mailTo(ada.email, count)).text ?? "")?.[0] ?? "";
     await withTemplate("showcase", async ({ page, button, checkLooks }) => {
       await button("Email me a code").waitFor();
+      const ben = "ben@example.com";
+      await button("New here? Create an account").click();
+      await page.getByLabel("Email address").fill(ben);
+      await page.getByLabel("Password").fill(ada.password);
+      await button("Create an account").click();
+      await button("You have an account? Sign in").click();
+      await page.getByLabel("Email address").fill(ben);
+      await page.getByLabel("Password").fill(ada.password);
+      await button("Sign in").click();
+      await page.getByRole("alert").filter({ hasText: "Confirm your email address first" }).waitFor();
+      await button("Send the mail again").click();
+      await page.getByRole("status").filter({ hasText: "Open its link, then sign in." }).waitFor();
+      await smtp.mailTo(ben, 2);
+
       await button("New here? Create an account").click();
       await page.getByLabel("Email address").fill(ada.email);
       await page.getByLabel("Password").fill(ada.password);

@@ -11,7 +11,9 @@ import { ProofForm } from "./two_steps.ts";
 export interface Confirmation {
   /** Asks for a proof; `null` unless one is needed. Show it instead of the controls. */
   readonly form: ReactNode;
-  /** Runs a change. If the server requires a proof, shows the form, and runs the change again after it. */
+  /** Makes a change. If the server requires a proof, shows the form, and makes the change again after it. */
+  make(change: () => Promise<unknown>): Promise<void>;
+  /** Like `make`, but shows an error instead of throwing it. */
   run(change: () => Promise<unknown>): Promise<void>;
 }
 
@@ -19,16 +21,17 @@ export interface Confirmation {
 export function useConfirmation(attempt: Attempt): Confirmation {
   const [waiting, setWaiting] = useState<(() => Promise<unknown>) | null>(null);
   const end = () => setWaiting(null);
+  const make = async (change: () => Promise<unknown>) => {
+    try {
+      await change();
+    } catch (error) {
+      if (codeOf(error) !== "factor_required") throw error;
+      setWaiting(() => change);
+    }
+  };
   return {
-    run: (change) =>
-      attempt.run(async () => {
-        try {
-          await change();
-        } catch (error) {
-          if (codeOf(error) !== "factor_required") throw error;
-          setWaiting(() => change);
-        }
-      }),
+    make,
+    run: (change) => attempt.run(() => make(change)),
     form: waiting && h(Proof, {
       onCancel: end,
       async onProved() {

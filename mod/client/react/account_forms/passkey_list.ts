@@ -34,7 +34,10 @@ export function PasskeyList(): ReactNode {
   function content(): ReactNode {
     if (confirmation.form !== null) return confirmation.form;
     if (step?.name === "password") {
-      return h(PasswordForm, { onCancel: end, onPassword: (password) => add({ password }) });
+      return h(PasswordForm, {
+        onCancel: end,
+        onPassword: (password) => confirmation.make(() => add({ password })),
+      });
     }
     if (renamed !== undefined) {
       return h(RenameForm, {

@@ -24,15 +24,15 @@ export function SecondFactorSettings(): ReactNode {
   if (factors === undefined || hasPassword === undefined) return h(Loading);
   const end = () => setStep(null);
 
-  const start = (options: { readonly password?: string } = {}) =>
-    confirmation.run(async () => setStep({ name: "scan", totp: await change.startTotp(options) }));
+  const start = async (options: { readonly password?: string } = {}) =>
+    setStep({ name: "scan", totp: await change.startTotp(options) });
 
   function content(): ReactNode {
     if (confirmation.form !== null) return confirmation.form;
     if (step?.name === "password") {
       return h(PasswordForm, {
         onCancel: end,
-        onPassword: async (password) => setStep({ name: "scan", totp: await change.startTotp({ password }) }),
+        onPassword: (password) => confirmation.make(() => start({ password })),
       });
     }
     if (step?.name === "scan") {
@@ -55,7 +55,7 @@ export function SecondFactorSettings(): ReactNode {
           { className: "syncline-row" },
           h(
             Button,
-            { attempt, onClick: () => hasPassword ? setStep({ name: "password" }) : start() },
+            { onClick: () => hasPassword ? setStep({ name: "password" }) : confirmation.run(start) },
             texts.factorSetUp,
           ),
         ),

@@ -1,5 +1,13 @@
 /** Sign-in with every method that the server and the browser offer. */
-import { createElement as h, type ReactElement, type ReactNode, useEffect, useRef, useState } from "react";
+import {
+  createElement as h,
+  type ReactElement,
+  type ReactNode,
+  type RefObject,
+  useEffect,
+  useRef,
+  useState,
+} from "react";
 import { supportsPasskeys } from "../../account_features/mod.ts";
 import type { SignInWays } from "../../accounts/accounts.ts";
 import { usePasskeySignIn } from "../accounts/mod.ts";
@@ -40,30 +48,34 @@ export function SignIn(
     readonly error?: unknown;
   },
 ): ReactElement {
-  return h(TwoSteps, { first: (firstStep, ended) => h(FirstStep, { ...props, firstStep, ended }) });
+  const shown = useRef<unknown>(null);
+  return h(TwoSteps, {
+    first: (firstStep, ended) =>
+      h(FirstStep, { ...props, firstStep, error: ended ?? props.error ?? null, shown }),
+  });
 }
 
 type FirstStepProps = Parameters<typeof SignIn>[0] & {
   readonly firstStep: SignInStep;
-  readonly ended: unknown;
+  /** The last error that was shown. It is not shown again after a return from the second step. */
+  readonly shown: RefObject<unknown>;
 };
 
-function FirstStep({ notice, error, firstStep, ended, ...props }: FirstStepProps): ReactElement {
+function FirstStep({ notice, error, firstStep, shown, ...props }: FirstStepProps): ReactElement {
   const { onChoose } = props;
   const texts = useTexts();
   const { auth } = useAuth();
   const attempt = useAttempt();
   const ways = useSignInWays();
   const [mailedTo, setMailedTo] = useState<string | null>(null);
+  const [verificationTo, setVerificationTo] = useState<string | null>(null);
   const form = useRef<HTMLDivElement>(null);
-  const reported = useRef<unknown>(null);
   useEffect(() => {
-    const found = ended ?? error ?? null;
-    if (found === null || found === reported.current) return;
-    reported.current = found;
+    if (error === null || error === shown.current) return;
+    shown.current = error;
     // An error with a challenge opens the second step.
-    void attempt.run(() => firstStep(() => Promise.reject(found)));
-  }, [error, ended]);
+    void attempt.run(() => firstStep(() => Promise.reject(error)));
+  }, [error]);
   const emailField = () => form.current?.querySelector<HTMLInputElement>('[name="email"]') ?? null;
 
   async function sendCode() {
@@ -73,8 +85,11 @@ function FirstStep({ notice, error, firstStep, ended, ...props }: FirstStepProps
     setMailedTo(field.value);
   }
 
-  const sendVerification = () =>
-    auth.requestEmailVerification({ email: emailField()?.value ?? "", ...returning(props) });
+  async function sendVerification() {
+    const email = emailField()?.value ?? "";
+    await auth.requestEmailVerification({ email, ...returning(props) });
+    setVerificationTo(email);
+  }
 
   if (mailedTo !== null) {
     return h(
@@ -97,7 +112,7 @@ function FirstStep({ notice, error, firstStep, ended, ...props }: FirstStepProps
   return h(
     Panel,
     { title: texts.signIn },
-    notice === undefined ? null : h("p", { role: "status" }, notice),
+    h("p", { role: "status" }, verificationTo === null ? notice : texts.verificationSent(verificationTo)),
     h(
       "div",
       { ref: form, className: "syncline-group" },

@@ -30,6 +30,7 @@ const english = {
   toSignUp: "New here? Create an account",
   toSignIn: "You have an account? Sign in",
   mailAgain: "Send the mail again",
+  verificationSent: (email: string) => `We have sent a mail to ${email}. Open its link, then sign in.`,
   emailVerified: "Your email address is confirmed. You can sign in now.",
   linkIgnored: "This sign-in was not started in this browser. Sign in here instead.",
   linkTitle: "Sign in with the link?",
