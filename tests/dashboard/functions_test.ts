@@ -39,7 +39,9 @@ export const checkout = untypedAction({ args: { title: z.string() }, handler: as
 export const tidy = untypedInternalMutation({ args: {}, handler: () => "tidied" });`,
 };
 
-testDashboard("functions and logs", { functions }, async (dashboard, t) => {
+const config = { executionLog: { keepMs: 86_400_000, bytesMax: 100_000_000, args: true } } as const;
+
+testDashboard("functions and logs", { functions, config }, async (dashboard, t) => {
   const { page, server, go, waitForText, button, keys, call, asAdmin } = dashboard;
   const result = page.locator("pre.result").first();
   const search = page.getByLabel("Search log lines and errors");
@@ -310,6 +312,19 @@ testDashboard("functions and logs", { functions }, async (dashboard, t) => {
     await dialog.getByText(/orders\.ts:\d+/).waitFor();
     await dialog.getByText("[WARN] about to fail").waitFor();
     await button("Close").click();
+  });
+
+  await t.step("EL20 a run shows its arguments, which its function is opened with", async () => {
+    await add("Stool");
+    await go("logs?text=Stool");
+    await row("orders:fail").first().waitFor({ state: "detached" });
+    await row("orders:add").first().click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Arguments").getByText('"title": "Stool"').waitFor();
+    await dialog.getByRole("link", { name: "Run with these arguments" }).click();
+    await page.getByRole("heading", { name: /orders:add/ }).waitFor();
+    assert.equal(await page.getByLabel("title").inputValue(), "Stool");
+    await go("logs?outcome=error");
   });
 
   await t.step("the address names the open run, and a link to it opens it", async () => {

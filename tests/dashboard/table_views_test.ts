@@ -98,7 +98,7 @@ testDashboard("tables", { functions }, async (dashboard, t) => {
     assert.match(page.url(), new RegExp(`value=${grace}`));
     assert.equal(await page.getByText("No index supports this filter").count(), 0);
     await page.reload();
-    await page.locator(".filter", { hasText: "Grace Hopper" }).waitFor();
+    await until(async () => await value.inputValue() === "Grace Hopper");
   });
 
   await t.step("DA20 a view is saved with its filter, applied in another browser, and removed", async () => {

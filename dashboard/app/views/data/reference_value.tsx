@@ -19,6 +19,10 @@ export function ReferenceValue({ label, table, value, onChange }: {
   const [text, setText] = useState(value);
   const [found, setFound] = useState<readonly ReferenceChoice[]>([]);
   const named = useQuery(api.data.labels, value === "" ? "skip" : { ids: [value] })?.[value];
+  // The address has the ID only.
+  useEffect(() => {
+    if (named) setText((before) => before === value ? named : before);
+  }, [named]);
   useEffect(() => {
     let over = false;
     const timer = setTimeout(() => {
@@ -54,9 +58,6 @@ export function ReferenceValue({ label, table, value, onChange }: {
       <datalist id={id}>
         {found.map((choice) => <option key={choice.id} value={textOf(choice)}>{choice.id}</option>)}
       </datalist>
-      {named !== undefined && named !== null && text.trim() !== named && (
-        <span className="quiet">{named}</span>
-      )}
     </>
   );
 }

@@ -116,8 +116,15 @@ export function RunHistogram({ bars, versions, onChoose }: RunHistogramProps) {
       </div>
       {deploys.length > 0 && (
         <ul className="deploys" aria-label="Deploys">
-          {deploys.map(({ hash, deployedAt }) => (
-            <li key={hash} style={{ left: `${100 * (deployedAt - start) / (end - start)}%` }}>
+          {deploys.map(({ hash, deployedAt }, at) => (
+            <li
+              key={hash}
+              style={{
+                left: `${100 * (deployedAt - start) / (end - start)}%`,
+                // Names end at the next deploy.
+                maxWidth: `${100 * ((deploys[at + 1]?.deployedAt ?? end) - deployedAt) / (end - start)}%`,
+              }}
+            >
               <a href={href(["versions"])} title={`Deployed at ${timeText(deployedAt)}`}>
                 {hash.slice(0, 7)}
               </a>

@@ -96,7 +96,11 @@ function RunSheet({ run, version, caller, onClose, onOpen, hrefOf }: {
         <dd>{count(run.documentsWritten)} documents, {count(run.indexRowsWritten)} index rows</dd>
       </dl>
       {run.args !== null && (
-        <Card title="Arguments">
+        <Card
+          title="Arguments"
+          actions={run.kind !== "route" && isWhole(run.args) &&
+            <a href={href(["functions", run.function], { args: run.args })}>Run with these arguments</a>}
+        >
           <pre className="result" tabIndex={0} aria-label="Arguments">{formatted(run.args)}</pre>
         </Card>
       )}
@@ -133,6 +137,11 @@ function RunSheet({ run, version, caller, onClose, onOpen, hrefOf }: {
       </p>
     </Dialog>
   );
+}
+
+/** Whether logged arguments are complete. */
+function isWhole(args: string): boolean {
+  return formatted(args) !== args && !args.includes('"(redacted)"');
 }
 
 /** Indents JSON, unless it was cut. */
