@@ -1,4 +1,5 @@
 /** Counts mutations that a rate limit of the app refused, by the name of the limit. */
+import { appRateLimits } from "../../functions/limits.ts";
 import type { CallError } from "../../functions/outcome.ts";
 import { statsLimits } from "../limits.ts";
 
@@ -28,7 +29,8 @@ export class RefusedLimits {
   add({ kind, data }: CallError, now: number): void {
     if (kind !== "user" || data?.code !== "rate_limited") return;
     const { name } = (data.data ?? {}) as { readonly name?: unknown };
-    if (typeof name !== "string") return;
+    // Errors that the app throws itself may have other data.
+    if (typeof name !== "string" || name.length > appRateLimits.nameCharsMax) return;
     this.#total++;
     const known = this.#limits.get(name);
     if (known === undefined && this.#limits.size >= statsLimits.refusedLimitsMax) return;

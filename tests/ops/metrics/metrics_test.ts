@@ -186,6 +186,7 @@ Deno.test("[ME6] refusals of rate limits count, and errors that look alike do no
   made.stats.runEnded("mutation", ended(refused({ name: "send", retryAfter: 5 }), 1));
   made.stats.runEnded("mutation", ended(refused({ name: "send", retryAfter: 4 }), 1));
   made.stats.runEnded("mutation", ended(refused(null), 1));
+  made.stats.runEnded("mutation", ended(refused({ name: "x".repeat(1_000) }), 1));
   made.stats.runEnded("action", ended(refused({ name: "send", retryAfter: 5 }), 1));
   for (let n = 0; n < statsLimits.refusedLimitsMax; n++) {
     made.stats.runEnded("mutation", ended(refused({ name: `limit ${n}`, retryAfter: 5 }), 1));
