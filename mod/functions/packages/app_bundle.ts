@@ -155,8 +155,13 @@ function assemble(
   let left = packageLimits.sourcesBytesMax;
   const sourcesContent = paths.map((path) => {
     if (!isNamed(path) || path.includes("/node_modules/")) return null;
-    left -= Deno.statSync(path).size;
-    return left < 0 ? null : Deno.readTextFileSync(path);
+    try {
+      left -= Deno.statSync(path).size;
+      return left < 0 ? null : Deno.readTextFileSync(path);
+    } catch {
+      // It was removed in the meantime, which `unchanged` notices.
+      return null;
+    }
   });
   // The only path that depends on where the server is installed.
   const code = bundled.replaceAll(relative(root, ZOD), "zod");

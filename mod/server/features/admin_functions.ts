@@ -124,18 +124,13 @@ export function startAdminFunctions(
       })
     );
   }
-  const { sendTestMail, previewMail, providers, testProvider } = parts.accounts;
-  let testingBucket = false;
-  const testBucket = async (location: string): Promise<ProbeReport> => {
-    if (testingBucket) throw new ServiceError("overloaded", "A test of a bucket is already running.");
-    testingBucket = true;
-    try {
-      const bucket = bucketOf(location);
-      return await probeLocation(targetProbe({ kind: "bucket", bucket }), { stepMs: opsLimits.placeStepMs });
-    } finally {
-      testingBucket = false;
-    }
-  };
+  const { sendTestMail, previewMail, providers } = parts.accounts;
+  const testProvider = oneAtATime(parts.accounts.testProvider);
+  const testBucket = oneAtATime((location: string): Promise<ProbeReport> =>
+    probeLocation(targetProbe({ kind: "bucket", bucket: bucketOf(location) }), {
+      stepMs: opsLimits.placeStepMs,
+    })
+  );
   function bucketOf(location: string): BucketLocation {
     if (explicitOptions === null || settings === null) throw new ServiceError("not_found");
     try {
@@ -187,6 +182,22 @@ export function startAdminFunctions(
       if (!isFollower(config)) await work.start();
     },
     stop: () => work[Symbol.asyncDispose](),
+  };
+}
+
+/** Tests contact other servers, so only one runs at a time. */
+function oneAtATime<Argument, Result>(
+  test: (argument: Argument) => Promise<Result>,
+): (argument: Argument) => Promise<Result> {
+  let running = false;
+  return async (argument) => {
+    if (running) throw new ServiceError("overloaded", "Such a test is already running. Try again later.");
+    running = true;
+    try {
+      return await test(argument);
+    } finally {
+      running = false;
+    }
   };
 }
 

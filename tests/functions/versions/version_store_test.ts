@@ -1,7 +1,7 @@
 /** Versions in the data folder: their contents, rejected files, and the remains of interrupted ones. */
 import assert from "node:assert/strict";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { writeDeployed } from "../../../mod/functions/versions/deployed.ts";
+import { historyOf, readDeployed, writeDeployed } from "../../../mod/functions/versions/deployed.ts";
 import { hashOf, sumOf } from "../../../mod/functions/versions/manifest.ts";
 import { type Version, VersionStore } from "../../../mod/functions/versions/version_store.ts";
 import { versionLimits } from "../../../mod/functions/limits.ts";
@@ -343,4 +343,41 @@ Deno.test("VE18 a version of sources, as servers made before, is bundled when it
   assert.deepEqual([...Deno.readDirSync(`${project.dir}/data/versions`)].map(({ name }) => name), [
     manifest.hash,
   ]);
+});
+
+Deno.test("a file of deployments of an earlier release has them as its history", async () => {
+  await using project = new Project({});
+  const [newer, older] = ["1", "2"].map((digit) => ({
+    hash: digit.repeat(32),
+    at: 5,
+    by: "ci",
+    functions: {},
+  }));
+  assert.ok(newer !== undefined && older !== undefined);
+  await writeDeployed(project.dataDir, { current: newer.hash, deployments: [newer, older] });
+  const read = await readDeployed(project.dataDir);
+  assert.ok(read !== null);
+  const served = ({ hash, at, by }: typeof newer) => ({ hash, at, by });
+  assert.deepEqual(historyOf(read), [served(newer), served(older)]);
+  const history = [{ ...served(older), message: "back" }];
+  await writeDeployed(project.dataDir, { ...read, history });
+  assert.deepEqual(historyOf(await readDeployed(project.dataDir) ?? read), history);
+});
+
+Deno.test("the source map of a bundle has the app's own sources, and none of packages", async () => {
+  const own = `import { one } from "dep";\n/** Own. */\nexport const two: number = one + 1;\n`;
+  await using project = new Project({
+    "package.json": `{"dependencies":{"dep":"1.0.0"}}`,
+    "functions/app.ts": own,
+    "node_modules/dep/package.json": `{"name":"dep","version":"1.0.0","main":"index.js"}`,
+    "node_modules/dep/index.js": "exports.one = 1;",
+  });
+  const { folder } = await project.make();
+  const bundle = await Deno.readTextFile(`${folder}/bundle.js`);
+  const { sources, sourcesContent } = JSON.parse(
+    atob(bundle.slice(bundle.lastIndexOf("base64,") + 7).trim()),
+  );
+  const contentOf = (end: string) => sourcesContent[sources.findIndex((name: string) => name.endsWith(end))];
+  assert.equal(contentOf("functions/app.ts"), own);
+  assert.equal(contentOf("dep/index.js"), null);
 });

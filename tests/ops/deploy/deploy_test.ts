@@ -150,9 +150,15 @@ Deno.test("deploys to a running server", async (t) => {
     const named = await admin_("POST", "/functions/rollback", { hash: second, dryRun: true });
     assert.deepEqual([named.status, named.body.swapped], [200, false], named.body.errorMessage);
     assert.deepEqual(named.body.changes.functions.added, ["notes:fresh", "notes:tidy"]);
-    const rolled = await admin_("POST", "/functions/rollback", { hash: second });
+    const refused = await admin_("POST", "/functions/rollback", { hash: second, message: "two\nlines" });
+    assert.equal(refused.status, 400);
+    const rolled = await admin_("POST", "/functions/rollback", { hash: second, message: "It was better" });
     assert.deepEqual([rolled.status, rolled.body.swapped], [200, true], rolled.body.errorMessage);
     assert.equal(await call("query", "notes:version"), "two");
+    const { body: { versions, history: [now, before] } } = await admin_("GET", "/functions/versions");
+    assert.deepEqual([now.hash, now.to, now.message], [second, null, "It was better"]);
+    assert.deepEqual([before.to, before.message], [now.from, null]);
+    assert.equal(versions[0].message, null, "the message of a rollback is not one of the version");
     const back = await admin_("POST", "/functions/rollback", {});
     assert.equal(back.body.previous, second);
     assert.equal(await call("query", "notes:version"), "one");
