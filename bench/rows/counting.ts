@@ -88,7 +88,10 @@ async function readRows(context: BenchContext): Promise<Row[]> {
     bare: () => count.get(),
   });
   const read = await medians(server, { times: READS, ours: (ctx) => middle(ctx).sum("points") });
-  const position = await medians(server, { times: READS, ours: (ctx) => chess(ctx).at(entries / 3) });
+  const position = await medians(server, {
+    times: READS,
+    ours: (ctx) => chess(ctx).at(Math.floor(entries / 3)),
+  });
   const perMillion = MILLION / entries;
   const aggregateRow = (name: string, { ours }: { readonly ours: number }): Row => ({
     name,
