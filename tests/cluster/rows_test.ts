@@ -569,7 +569,7 @@ Deno.test(
 Deno.test(
   needs(
     postgres,
-    "[PG2] [PG6] a temporary error of the database does not end leadership, and rows that were not sent are retryable",
+    "[PG2] [PG6] a temporary error of the database, also one that is read-only, does not end leadership, and rows that were not sent are retryable",
   ),
   async () => {
     await using postgres = await TestPostgres.start();
@@ -612,13 +612,29 @@ Deno.test(
     }, { what: "it is refused as not now" });
     await client.query("commit");
     await until(async () => await rows.append(locked) === null, { what: "rows are appended again" });
+    // A database that is read-only, as a standby is, refuses rows as one that is away.
+    await client.query(`alter database ${name} set default_transaction_read_only = on`);
+    const cutOff = () =>
+      client.query(
+        "select pg_terminate_backend(pid) from pg_stat_activity where usename = 'app' and pid <> pg_backend_pid()",
+      );
+    await cutOff();
+    const unwritten = a.next("read-only");
+    await until(async () => (await rows.append(unwritten))?.known === true, {
+      what: "it is refused as not now",
+    });
+    assert.ok(rows.awaySince !== null);
+    await client.query("set default_transaction_read_only = off");
+    await client.query(`alter database ${name} reset default_transaction_read_only`);
+    await cutOff();
+    await until(async () => await rows.append(unwritten) === null, { what: "rows are appended again" });
     assert.deepEqual(a.lost, []);
-    assert.deepEqual((await a.logged()).map(({ seq }) => seq), [1, 2, 3]);
+    assert.deepEqual((await a.logged()).map(({ seq }) => seq), [1, 2, 3, 4]);
     // A writer may begin where the rows end, and nowhere else.
-    assert.equal(await rows.begins(locked), null);
+    assert.equal(await rows.begins(unwritten), null);
     const behind = rows.begins(head);
     await until(() => a.lost.length === 1, { what: "it is noticed" });
-    assert.match(a.lost[0] ?? "", /row 3 of the log is missing in this server's database/);
+    assert.match(a.lost[0] ?? "", /row 4 of the log is missing in this server's database/);
     rows.close();
     assert.equal((await behind)?.known, true, "nothing was sent");
     await client.end();
