@@ -152,7 +152,7 @@ async function serve(options: ServeOptions, given: ExplicitValues): Promise<numb
     await Deno.stdout.write(new TextEncoder().encode(text));
     const gaveWay = server.handedOver.then(() => "gave way" as const);
     const portEnded = server.portEnded.then((error) => {
-      log("error", "The server stops: it can take no connections any more. Restart it", { error });
+      log("error", "The server cannot continue and stops. Restart it", { error });
       return "port ended" as const;
     });
     const stop = Promise.race([signals.first, restart.promise, gaveWay, portEnded]);

@@ -107,6 +107,20 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
     },
   );
 
+  await t.step("NP3 type errors are printed while the app cannot be loaded", async () => {
+    const file = machine.at("my-app/functions/unloadable.ts");
+    await Deno.writeTextFile(
+      file,
+      'import { paginationOptions } from "syncline/server";\npaginationOptions;\n',
+    );
+    await using dev = machine.start("npm run dev -- --port 0", { at: "my-app", env: NO_NETWORK });
+    await dev.line(/does not provide an export named/);
+    await dev.line(/functions\/unloadable\.ts\(1,\d+\): error TS\d+: .*paginationOptions/);
+    await Deno.remove(file);
+    await dev.line(/app +http/);
+    await dev.interrupt();
+  });
+
   await t.step("NP4 the server also ends when only the command is killed", async () => {
     await using dev = machine.start("exec node_modules/.bin/syncline dev --port 0", { at: "my-app" });
     const [, url = ""] = await dev.line(/app +(http:\/\/127\.0\.0\.1:\d+)\//);

@@ -52,7 +52,9 @@ export function changesText(
     );
   }
   if (lines.length > 0) return lines.join("\n");
-  return codeChanged ? "Only code that the functions import has changed." : "No file has changed.";
+  return codeChanged
+    ? "Fields of the schema, or code that functions import, have changed."
+    : "No file has changed.";
 }
 
 /** The versions of a server, with the one that is served and the next one of a rollback without a hash. */

@@ -1,4 +1,5 @@
 /** Types of `ctx.db`: reading, writing and queries on one table. */
+import type { Passed } from "../../protocol/function_reference.ts";
 import type {
   DataModel,
   DocumentOf,
@@ -251,26 +252,29 @@ type PatchOf<Input> = Input extends unknown ? { [Field in keyof Input]?: Input[F
 /** Reads and writes documents in one transaction. Reads see earlier writes. */
 export interface DatabaseWriter<Model extends DataModel> extends DatabaseReader<Readable<Model>> {
   /** Stores a new document and returns its id. */
-  insert<Table extends TableNames<Model>>(table: Table, fields: Model[Table]["input"]): Promise<Id<Table>>;
+  insert<Table extends TableNames<Model>>(
+    table: Table,
+    fields: Passed<Model[Table]["input"]>,
+  ): Promise<Id<Table>>;
   /** Sets the given fields; `undefined` removes one. */
   patch<Table extends TableNames<Model>>(
     id: Id<Table>,
-    fields: PatchOf<Model[Table]["input"]>,
+    fields: PatchOf<Passed<Model[Table]["input"]>>,
   ): Promise<void>;
   patch<Table extends TableNames<Model>>(
     table: Table,
     id: Id<Table>,
-    fields: PatchOf<Model[Table]["input"]>,
+    fields: PatchOf<Passed<Model[Table]["input"]>>,
   ): Promise<void>;
   /** Replaces all fields. */
   replace<Table extends TableNames<Model>>(
     id: Id<Table>,
-    fields: Writable<Model[Table]["input"]>,
+    fields: Writable<Passed<Model[Table]["input"]>>,
   ): Promise<void>;
   replace<Table extends TableNames<Model>>(
     table: Table,
     id: Id<Table>,
-    fields: Writable<Model[Table]["input"]>,
+    fields: Writable<Passed<Model[Table]["input"]>>,
   ): Promise<void>;
   delete<Table extends TableNames<Model>>(id: Id<Table>): Promise<void>;
   delete<Table extends TableNames<Model>>(table: Table, id: Id<Table>): Promise<void>;

@@ -35,6 +35,9 @@ export async function dev(args: readonly string[]): Promise<number> {
   return await (broken === undefined ? server.ended : Promise.race([server.ended, broken]));
 }
 
+/** Time for the server to start before the type checker does. */
+const TYPES_AFTER_MS = 10_000;
+
 interface DevServer extends AsyncDisposable {
   readonly ended: Promise<number>;
 }
@@ -48,15 +51,22 @@ function startServer(
   const over = ended(server);
   const beside: (Disposable | null)[] = [guard(server.pid)];
   const watch = () => {
+    stopWaiting();
     const types = watchTypes(root);
     beside.push(types, guard(types?.pid));
   };
+  const stopWaiting = () => {
+    clearTimeout(late);
+    server.stdout?.off("data", watch);
+  };
+  // Prints nothing if the app cannot be loaded, which a type error may explain.
+  const late = setTimeout(watch, TYPES_AFTER_MS);
   server.stdout?.once("data", watch);
   server.stdout?.pipe(process.stdout, { end: false });
   return {
     ended: over,
     async [Symbol.asyncDispose]() {
-      server.stdout?.off("data", watch);
+      stopWaiting();
       for (const each of beside) each?.[Symbol.dispose]();
       server.kill();
       await over.catch(() => {});

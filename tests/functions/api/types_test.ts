@@ -85,6 +85,17 @@ const messagesModule = {
     args: { body: z.string() },
     handler: (ctx, { body }) => ctx.db.insert("messages", { body, channel: "general" }),
   }),
+  embed: mutation({
+    args: { message: id("messages") },
+    handler: async (ctx, { message }) => {
+      const embedding = [1, 2, 3] as const;
+      await ctx.db.insert("messages", { body: "", channel: "general", embedding });
+      await ctx.db.patch(message, { embedding });
+      await ctx.db.replace(message, { body: "", channel: "general", embedding });
+      // @ts-expect-error -- a vector has numbers
+      await ctx.db.patch(message, { embedding: ["1"] as const });
+    },
+  }),
   get: query({ args: { id: id("messages") }, handler: (ctx, args) => ctx.db.get(args.id) }),
   purge: internalMutation({ handler: () => null }),
   call: action({
