@@ -53,7 +53,7 @@ async function migrate(
     : `Migrating ${table}`;
   const of = all === null ? null : Math.max(0, all - before);
   const show = (documents: number) =>
-    progress.show({ what, done: documents - before, of, unit: of === 1 ? "document" : "documents" });
+    progress.show({ what, done: documents - before, of, unit: "documents" });
   show(before);
   let rows: number | undefined;
   for (;;) {

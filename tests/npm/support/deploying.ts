@@ -103,7 +103,9 @@ export async function changesSchema(machine: NodeMachine, production: Production
       before.replace("done: z.boolean()", `done: z.boolean(), kind: ${type}`);
 
     await Deno.writeTextFile(schema, withKind("z.string()"));
-    const unfit = await production.here("deploy --static dist", { code: UNFIT });
+    const mistyped = await production.here("deploy --static dist", { code: 1 });
+    assert.match(mistyped.text, /^functions\/tasks\.ts\(\d+,\d+\): error TS2345: [^]*'kind' is missing/m);
+    const unfit = await production.here("deploy --static dist --skip-type-check", { code: UNFIT });
     assert.match(unfit.text, /^! \d+ documents? of tasks do(?:es)? not fit:$/m);
 
     await Deno.writeTextFile(schema, withKind("z.string().optional()"));
@@ -118,7 +120,7 @@ export async function changesSchema(machine: NodeMachine, production: Production
     await until(() => seen.at(-1)?.every(({ kind }) => kind === "chore") === true);
 
     await Deno.writeTextFile(schema, withKind("z.string()"));
-    await production.here("deploy --static dist");
+    await production.here("deploy --static dist --skip-type-check");
     const back = await production.here("rollback");
     assert.match(back.text, /^Serving [0-9a-f]{32} in place of [0-9a-f]{32}\.$/m);
     assert.deepEqual(interruptions, []);
@@ -159,7 +161,9 @@ export async function refusesDeploys(machine: NodeMachine, production: Productio
   await Deno.writeTextFile(file, "export const broken: string = 1;\n");
   const mistyped = await production.here("deploy --dry-run", { code: 1 });
   assert.match(mistyped.text, /^functions\/broken\.ts\(1,14\): error TS2322: /m);
-  await production.here("deploy --dry-run --skip-type-check");
+  // The documents still have the field of the migration.
+  const skipped = await production.here("deploy --dry-run --skip-type-check", { code: UNFIT });
+  assert.doesNotMatch(skipped.text, /error TS/);
   await Deno.remove(file);
   await production.there("deploy-key revoke laptop");
   const revoked = await production.here("deploy", { code: 1 });
