@@ -167,6 +167,27 @@ testDashboard("forms of settings", {
     await page.getByRole("cell", { name: "tested the bucket s3://files/tests" }).first().waitFor();
   });
 
+  await t.step("AD15 a viewer ends their other sessions in the dashboard", async () => {
+    const email = "vic@example.com";
+    const { body } = await server.post("/api/auth/admin/signin", { email, password: admin.password });
+    const other = await (await page.context().browser()?.newContext())?.newPage();
+    assert.ok(other);
+    await other.goto(`${server.url}/_/#/administrators`);
+    await other.getByLabel("Email address").fill(email);
+    await other.getByLabel("Password").fill(admin.password);
+    await other.getByRole("button", { name: "Sign in" }).click();
+    await other.getByRole("button", { name: `More about ${email}` }).click();
+    await other.getByRole("menuitem", { name: "End my other sessions" }).click();
+    await other.getByText("Sessions ended.").waitFor();
+    await other.getByRole("button", { name: `More about ${admin.email}` }).click();
+    const disabled = other.getByRole("menuitem", { name: "End sessions" });
+    assert.equal(await disabled.getAttribute("aria-disabled"), "true");
+    const me = { path: "_admin/administrators:me", args: {} };
+    const { status } = await server.post("/api/query", me, { bearer: body.accessToken });
+    assert.notEqual(status, 200);
+    await other.context().close();
+  });
+
   await t.step("a setting of a flag is locked and names the flag", async () => {
     await go("settings/app");
     assert.ok(await page.getByLabel("App name").isDisabled());
