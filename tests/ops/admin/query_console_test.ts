@@ -77,6 +77,15 @@ Deno.test("query console", async (t) => {
     assert.deepEqual(value, [1, "text", 30]);
   });
 
+  await t.step("a filter may copy its documents", async () => {
+    const source = `(ctx) => ctx.db.query("messages").filter((m) => structuredClone(m).likes > 27).collect()`;
+    assert.equal((await valueOf(source) as unknown[]).length, 2);
+    assert.match(
+      await errorOf(`(ctx) => ctx.db.query("messages").filter(() => { throw new Error("no"); }).first()`),
+      /no/,
+    );
+  });
+
   await t.step("DA22 it runs as a user", async () => {
     const source = "(ctx) => ctx.auth.userId()";
     assert.equal(await valueOf(source), null);

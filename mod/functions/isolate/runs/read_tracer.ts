@@ -34,14 +34,18 @@ export class TracedRead {
   passes(doc: Doc, predicate: (doc: Doc) => boolean): boolean {
     if (this.#watched >= WATCHED_MAX) return predicate(doc);
     this.#watched++;
-    return predicate(
-      new Proxy(doc, {
-        get: (target, name) => {
-          if (typeof name === "string" && Object.hasOwn(target, name)) this.filtered.add(name);
-          return Reflect.get(target, name) as unknown;
-        },
-      }),
-    );
+    const watched = new Proxy(doc, {
+      get: (target, name) => {
+        if (typeof name === "string" && Object.hasOwn(target, name)) this.filtered.add(name);
+        return Reflect.get(target, name) as unknown;
+      },
+    });
+    try {
+      return predicate(watched);
+    } catch {
+      // Functions such as structuredClone refuse a proxy.
+      return predicate(doc);
+    }
   }
 
   /** Fields with conditions that the index serves. */
