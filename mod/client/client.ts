@@ -191,7 +191,7 @@ export class SynclineClient {
    */
   subscribe<Name extends FunctionName<"query">>(
     query: Name,
-    args: PassedArgs<Name>,
+    args: ArgsOf<Name> | PassedArgs<Name>,
     onResult: (value: ResultOf<Name>) => void,
     onError?: (error: FunctionError) => void,
   ): () => void {
