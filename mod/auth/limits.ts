@@ -125,7 +125,7 @@ export const authLimits = {
   adminLineCharsMax: 1 * MiB,
   /** Sessions of one account; a new one ends the oldest. */
   sessionsPerOwnerMax: 1_000,
-  /** Devices remembered for each account; a new one replaces the one whose last use is the longest ago. */
+  /** Devices remembered for each account; a new one replaces the least recently used one. */
   devicesPerOwnerMax: 20,
   /** Time in which the mail about a new device is retried. */
   deviceMailMs: 24 * 3_600_000,

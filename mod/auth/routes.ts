@@ -118,8 +118,8 @@ export function authRoutes(
     userAgent: c.req.header("user-agent") ?? null,
   });
   const bearer = (c: Context) => /^Bearer +(\S+)$/i.exec(c.req.header("authorization") ?? "")?.[1];
-  /** The sender of a sign-in with the session it had before. */
-  const signer = async (c: Context): Promise<Requester> => {
+  /** The sender of a sign-in, with the session it had before. Throws `invalid_token` for an expired token. */
+  const requesterInSession = async (c: Context): Promise<Requester> => {
     const token = bearer(c);
     const priorSession = token === undefined ? null : await sessionOf(token, clientOf(c));
     return { ...requester(c), priorSession };
@@ -145,11 +145,11 @@ export function authRoutes(
   app.post("/anonymous", async (c) => c.json(await accounts.signInAnonymously(requester(c))));
   app.post(
     "/signup",
-    async (c) => c.json(await accounts.signUp(await readBody(c, bodies.signUp), await signer(c))),
+    async (c) => c.json(await accounts.signUp(await readBody(c, bodies.signUp), await requesterInSession(c))),
   );
   app.post(
     "/signin",
-    async (c) => c.json(await accounts.signIn(await readBody(c, bodies.signIn), await signer(c))),
+    async (c) => c.json(await accounts.signIn(await readBody(c, bodies.signIn), await requesterInSession(c))),
   );
   app.post(
     "/refresh",
@@ -176,7 +176,9 @@ export function authRoutes(
   });
   app.post("/reset/confirm", async (c) => {
     const { password, ...proof } = await readBody(c, bodies.reset);
-    return c.json(await mailAccounts.confirmReset({ given: givenProof(proof), password }, await signer(c)));
+    return c.json(
+      await mailAccounts.confirmReset({ given: givenProof(proof), password }, await requesterInSession(c)),
+    );
   });
   app.post("/magic/request", async (c) => {
     mailAccounts.requestMagic(await readBody(c, bodies.magicMail), requester(c));
@@ -185,19 +187,26 @@ export function authRoutes(
   app.post(
     "/magic/verify",
     async (c) =>
-      c.json(await mailAccounts.verifyMagic(givenProof(await readBody(c, bodies.proof)), await signer(c))),
+      c.json(
+        await mailAccounts.verifyMagic(
+          givenProof(await readBody(c, bodies.proof)),
+          await requesterInSession(c),
+        ),
+      ),
   );
 
   app.post("/mfa/verify", async (c) => {
     const { challenge, ...given } = await readBody(c, bodies.mfa);
     const proof = proofSchema.safeParse(given);
     if (!proof.success) throw new ServiceError("bad_request", "Expected a code or a recovery code");
-    return c.json(await secondFactor.finishSignIn({ challenge, given: proof.data }, await signer(c)));
+    return c.json(
+      await secondFactor.finishSignIn({ challenge, given: proof.data }, await requesterInSession(c)),
+    );
   });
 
   app.post("/passkey/verify", async (c) => {
     const { response } = await readBody(c, bodies.passkey);
-    return c.json(await passkeys.signIn(response, await signer(c)));
+    return c.json(await passkeys.signIn(response, await requesterInSession(c)));
   });
 
   app.route("/oauth", oauth(requester, (status) => onAnswer?.(PROVIDER_OPERATION, status)));

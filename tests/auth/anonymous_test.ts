@@ -74,7 +74,8 @@ const byMail =
     return await accounts.post("/magic/verify", proofOf(mail), { bearer });
   };
 const person = { id: "4711", email, verified: true, name: "Ann" };
-const byProvider: SignIn = async ({ accounts, at, back }, bearer) => {
+/** Goes to a provider and back, and finishes the link with the session of `bearer`. */
+async function linkedBy({ accounts, at, back }: TestSignIns, bearer: string) {
   const { link } = await act<{ link: string }>(accounts, "startLink", {
     provider: "work",
     redirectTo: appUrl,
@@ -83,11 +84,15 @@ const byProvider: SignIn = async ({ accounts, at, back }, bearer) => {
   const cookie = (headers.get("set-cookie") ?? "").split(";")[0] ?? "";
   const parameters = at.work.agree(headers.get("location") ?? "", person);
   const token = fragmentOf(await back("work", parameters, { cookie })).get("svc_link_token");
-  try {
-    return { status: 200, body: await act(accounts, "linkIdentity", { token }, bearer), headers };
-  } catch (error) {
-    return { status: 400, body: { errorData: { code: (error as Error).message } }, headers };
-  }
+  const identity = await accounts.identityOf(bearer);
+  const outcome = await accounts.service.actions.get("_auth:linkIdentity")?.run({ token }, identity);
+  return { outcome: outcome ?? assert.fail("no such action"), headers };
+}
+const byProvider: SignIn = async (signIns, bearer) => {
+  const { outcome, headers } = await linkedBy(signIns, bearer);
+  return outcome.ok
+    ? { status: 200, body: JSON.parse(outcome.value), headers }
+    : { status: 400, body: { errorData: { code: outcome.error.data?.code } }, headers };
 };
 
 const promotions: readonly (readonly [name: string, by: string, signIn: SignIn])[] = [
@@ -350,4 +355,43 @@ Deno.test("AN2 the session of an administrator who acts as an anonymous user pro
     assert.notEqual(body.userId, userId);
   }
   assert.equal(accounts.port.rows("_anonymous_users").length, 1);
+});
+
+Deno.test("AN2 the token of an ended session is ignored", async () => {
+  await using accounts = await startTestAccounts({ anonymous: true, app });
+  const { accessToken: bearer, refreshToken, userId } = await signInAnonymously(accounts);
+  await accounts.post("/signout", { refreshToken });
+  const { status, body } = await accounts.post("/signup", { email, password }, { bearer });
+  assert.equal(status, 200, JSON.stringify(body));
+  assert.notEqual(body.userId, userId);
+});
+
+Deno.test("AN3 a provider of an account with a second factor asks for it, and then the app takes over the data", async () => {
+  await using signIns = await start();
+  const { accounts } = signIns;
+  const { secret, owner } = await enrolledUser(accounts, email);
+  const { accessToken: bearer, userId } = await signInAnonymously(accounts);
+  const { outcome } = await linkedBy(signIns, bearer);
+  assert.ok(!outcome.ok);
+  assert.equal(outcome.error.data?.code, "mfa_required");
+  const { challenge } = outcome.error.data?.data as { challenge: string };
+  assert.deepEqual(accounts.port.rows("notes").map((note) => note["owner"]), [userId]);
+  const code = codeOf(secret, accounts.clock.now);
+  const { status, body } = await accounts.post("/mfa/verify", { challenge, code }, { bearer });
+  assert.deepEqual([status, body.userId], [200, owner]);
+  assert.deepEqual(accounts.port.rows("notes").map((note) => note["owner"]), [owner]);
+});
+
+Deno.test("AN3 a sign-in that onUserPromoted refuses signs no one in", async () => {
+  await using signIns = await start();
+  const { accounts } = signIns;
+  const banned = "banned@example.com";
+  await accounts.signUp(banned);
+  const { accessToken: bearer, userId } = await signInAnonymously(accounts);
+  const sessions = accounts.port.rows("_sessions").length;
+  const answer = await accounts.post("/signin", { email: banned, password }, { bearer });
+  assert.equal(codeIn(answer), "not_invited");
+  assert.equal(accounts.port.rows("_sessions").length, sessions);
+  assert.equal(await accounts.call("notes:isAnonymous", {}, bearer), true);
+  assert.deepEqual(accounts.port.rows("notes").map((note) => note["owner"]), [userId]);
 });

@@ -193,7 +193,7 @@ Deno.test("ND3 without a mail server, or if turned off, sign-ins work without it
   assert.deepEqual(accounts.logged.filter((line) => line.includes("ail")), []);
 });
 
-Deno.test("ND1 the devices of an account are bounded: the one whose last use is the longest ago is forgotten", () =>
+Deno.test("ND1 the devices of an account are bounded: the least recently used one is forgotten", () =>
   withUser(async (accounts) => {
     const names = ["Firefox", "Chrome", "Edg", "OPR", "Vivaldi", "Bun", "Deno"]
       .flatMap((browser) =>
@@ -232,4 +232,33 @@ Deno.test("ND5 the proven owner of an address does not inherit the devices of an
   await accounts.post("/magic/verify", { token }, { headers: { "User-Agent": FIREFOX } });
   assert.deepEqual(accounts.port.rows("_devices").map(({ name }) => name), ["Firefox on Linux"]);
   assert.deepEqual(await reported(accounts), []);
+});
+
+Deno.test("ND5 the devices of a deleted administrator are deleted", async () => {
+  await using accounts = await startTestAccounts();
+  const [root, other] = [
+    await accounts.signInAdmin("root@example.com"),
+    await accounts.signInAdmin("b@example.com"),
+  ];
+  const owners = () => accounts.port.rows("_devices").map(({ owner }) => owner);
+  assert.deepEqual(owners(), [root.adminId, other.adminId]);
+  await accounts.call("_admin/administrators:remove", { adminId: other.adminId }, root.accessToken);
+  assert.deepEqual(owners(), [root.adminId]);
+});
+
+Deno.test("ND2 ND5 an anonymous user who signs up has no devices yet: another person may have given the browser the session", async () => {
+  await using accounts = await startTestAccounts({ anonymous: true });
+  const { body } = await accounts.post("/anonymous", {}, { headers: { "User-Agent": IPHONE } });
+  await accounts.post("/magic/request", { email });
+  const { token } = await accounts.mailTo(email) ?? {};
+  const promoted = await accounts.post("/magic/verify", { token }, {
+    bearer: body.accessToken,
+    headers: { "User-Agent": FIREFOX },
+  });
+  assert.equal(promoted.body.userId, body.userId);
+  assert.deepEqual(await reported(accounts), [], "the sign-up is the first sign-in of the account");
+  await accounts.post("/magic/request", { email });
+  const again = await accounts.mailTo(email);
+  await accounts.post("/magic/verify", { token: again?.token }, { headers: { "User-Agent": IPHONE } });
+  assert.deepEqual(await reported(accounts), [`${email}: Safari on iPhone`]);
 });

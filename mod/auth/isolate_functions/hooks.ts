@@ -2,6 +2,7 @@
 import type { Id, SystemMutationCtx } from "../../functions/api/service.ts";
 import type { AuthDoc, AuthModel, AuthMutationCtx } from "../tables.ts";
 import { anonymousUserOf, endAnonymity } from "./anonymous_rows.ts";
+import { dropDevices } from "./device_rows.ts";
 import { endSessionsOf, type NewSession, type OpenedSession, openSession } from "./session_rows.ts";
 
 /** The argument of the hooks: `authEventArgs` in `syncline/server`. */
@@ -43,8 +44,9 @@ export async function admitUser(
   if (anonymous === null) return { user: await insertUser(ctx, user, source), promoted: false };
   await ctx.db.patch(anonymous._id, user);
   await endAnonymity(ctx, anonymous._id);
-  // Another person may have given the browser this session.
+  // Another person may have given the browser this session: their device must not be known to the account.
   await endSessionsOf(ctx, { user: anonymous._id });
+  await dropDevices(ctx, { user: anonymous._id });
   return { user: anonymous._id, promoted: true };
 }
 

@@ -230,14 +230,17 @@ export class Accounts {
     return { address: address.href, state };
   }
 
-  /** Navigates to a provider, which returns to `redirectTo`. Default: the current page. */
+  /**
+   * Navigates to a provider, which returns to `redirectTo`. Default: the current page. An anonymous user loses its data: use
+   * `linkIdentity`.
+   */
   signInWithOAuth(provider: string, { redirectTo }: { readonly redirectTo?: string } = {}): void {
     leaveFor(this.oauthAddress(provider, redirectTo ?? pageAddress()));
   }
 
   /**
    * Signs in with a provider in a popup window, which returns to `redirectTo`: a page of this app that calls
-   * `completeRedirect`. Call this directly in a click handler.
+   * `completeRedirect`. Call this directly in a click handler. An anonymous user loses its data: use `linkIdentity`.
    */
   async signInWithPopup(
     provider: string,
@@ -256,7 +259,8 @@ export class Accounts {
 
   /**
    * Navigates to a provider to link an additional identity to the signed-in user; see `completeRedirect`. Without the account's
-   * password, it fails with `confirmation_required` ten minutes after the sign-in, or with `factor_required`.
+   * password, it fails with `confirmation_required` ten minutes after the sign-in, or with `factor_required`. An anonymous user
+   * signs up with the identity, or signs in as the user to whom it belongs.
    */
   async linkIdentity(
     provider: string,
