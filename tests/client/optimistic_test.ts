@@ -1,6 +1,11 @@
 /** Optimistic updates: layered, played again over new results, dropped in the moment the real result is there. */
 import assert from "node:assert/strict";
-import { functionReference, type OptimisticStore } from "../../mod/client/mod.ts";
+import {
+  type FunctionName,
+  functionReference,
+  type OptimisticStore,
+  type ResultOf,
+} from "../../mod/client/mod.ts";
 import { settle } from "./support/fake_clock.ts";
 import { makeTestClient, transition, updated } from "./support/test_client.ts";
 import { turn } from "../support/waiting.ts";
@@ -15,6 +20,15 @@ const bump = functionReference<"mutation", { by: number }, null>("bump");
 
 function add(row: Row): (store: OptimisticStore) => void {
   return (store) => store.setQuery(list, {}, [...store.getQuery(list, {}) ?? [], row]);
+}
+
+/** Changes all results of a query. The arguments of a type parameter have the type `ArgsOf`. */
+function changeAll<Name extends FunctionName<"query">>(
+  store: OptimisticStore,
+  name: Name,
+  change: (value: ResultOf<Name>) => ResultOf<Name>,
+): void {
+  for (const { args, value } of store.getAllQueries(name)) store.setQuery(name, args, change(value));
 }
 
 async function listening() {
@@ -150,11 +164,11 @@ Deno.test("an update reads arguments and all queries of a function, and cannot c
   socket.receive(transition([[0, 0, 0], [1, 0, 1]], [updated(0, [1]), updated(1, [2])]));
   client.mutation(bump, { by: 10 }, {
     optimisticUpdate: (store, { by }) => {
-      for (const { args, value } of store.getAllQueries("pages")) {
+      changeAll(store, "pages", (value) => {
         const numbers = value as number[];
         assert.throws(() => numbers.push(0), TypeError);
-        store.setQuery("pages", args, numbers.map((n) => n + by));
-      }
+        return numbers.map((n) => n + by);
+      });
       assert.deepEqual(store.getQuery("pages", { page: 2 }), [12]);
       assert.equal(store.getQuery("pages", { page: 3 }), undefined);
       store.setQuery("pages", { page: 3 }, "nobody looks");

@@ -154,10 +154,14 @@ Deno.test({
         await page.getByLabel("Password").fill(ada.password);
         await button("Create an account").click();
         await alert("An account with this email address exists.");
-        // The field at fault is marked and has the focus.
+        // The field at fault is marked, described by the error, and has the focus.
         const field = page.locator("input[aria-invalid=true]");
         assert.equal(await field.getAttribute("name"), "email");
         assert.ok(await field.evaluate((element) => element === document.activeElement));
+        const description = await field.evaluate((element) =>
+          document.getElementById(element.getAttribute("aria-describedby") ?? "")?.textContent
+        );
+        assert.match(description ?? "", /^An account with this email address exists\./);
         await checkLooks("error");
       });
 
@@ -304,12 +308,22 @@ Deno.test({
   ...needs(chromium, "AF1 the forms show the results of links and of returns from providers"),
   ...options,
   fn: () =>
-    withTemplate("react", async ({ page, url, button }) => {
+    withTemplate("react", async ({ page, context, url, button }) => {
       let opened = 0;
-      const open = async (fields: Record<string, string>) => {
+      const open = async (fields: Record<string, string>, at = page) => {
         // Another query loads the page again.
-        await page.goto(`${url}/?${++opened}#${new URLSearchParams(fields)}`);
+        await at.goto(`${url}/?${++opened}#${new URLSearchParams(fields)}`);
       };
+      /** The return of a provider's sign-in of this browser that needs a second step, which has ended. */
+      const openChallenge = async (at = page) => {
+        const state = crypto.randomUUID();
+        await page.evaluate((state) => {
+          localStorage.setItem(`syncline-flow ${state}`, String(Date.now() + 60_000));
+        }, state);
+        const challenge = JSON.stringify({ challenge: "ended", expiresIn: 60 });
+        await open({ svc_state: state, svc_error: "mfa_required", svc_error_data: challenge }, at);
+      };
+      const tooLong = page.getByRole("alert").filter({ hasText: "This took too long. Start again." });
       for (const [fields, text] of RETURNS) {
         await open(fields);
         await page.getByText(text).waitFor();
@@ -321,24 +335,39 @@ Deno.test({
       await button("Cancel").click();
       await page.getByLabel("Password").waitFor();
 
-      // A provider's sign-in of this browser that needs a second step.
-      const state = crypto.randomUUID();
-      await page.evaluate((state) => {
-        localStorage.setItem(`syncline-flow ${state}`, String(Date.now() + 60_000));
-      }, state);
-      const challenge = JSON.stringify({ challenge: "ended", expiresIn: 60 });
-      await open({ svc_state: state, svc_error: "mfa_required", svc_error_data: challenge });
+      await openChallenge();
       await page.getByLabel("Code of your authenticator app").fill("123456");
       await button("Back").click();
       await page.getByLabel("Password").waitFor();
-      await page.evaluate((state) => {
-        localStorage.setItem(`syncline-flow ${state}`, String(Date.now() + 60_000));
-      }, state);
-      await open({ svc_state: state, svc_error: "mfa_required", svc_error_data: challenge });
+      await openChallenge();
       await page.getByLabel("Code of your authenticator app").fill("123456");
       await button("Continue").click();
-      await page.getByRole("alert").filter({ hasText: "This took too long. Start again." }).waitFor();
+      await tooLong.waitFor();
       await page.getByLabel("Password").waitFor();
+
+      // Another tab reports the second step to any form.
+      await button("Forgot your password?").click();
+      await button("Send a mail").waitFor();
+      await openChallenge(await context.newPage());
+      await page.getByLabel("Code of your authenticator app").fill("123456");
+      await button("Continue").click();
+      await tooLong.waitFor();
+      await button("Send a mail").waitFor();
+
+      // A sign-in ends the display of an error.
+      await page.evaluate(async (account) => {
+        const headers = { "Content-Type": "application/json" };
+        await fetch("/api/auth/signup", { method: "POST", headers, body: JSON.stringify(account) });
+      }, ada);
+      await open({ svc_error: "access_denied", svc_error_description: "Denied" });
+      await page.getByRole("alert").filter({ hasText: "canceled at the provider" }).waitFor();
+      await page.getByLabel("Email address").fill(ada.email);
+      await page.getByLabel("Password").fill(ada.password);
+      await button("Sign in").click();
+      await page.getByText("Nothing to do.").waitFor();
+      await button("Sign out").click();
+      await page.getByLabel("Password").waitFor();
+      assert.equal(await page.locator("form [role=alert]").textContent(), "");
     }),
 });
 

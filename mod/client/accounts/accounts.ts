@@ -63,7 +63,7 @@ export type RedirectResult =
   | { readonly type: "magicLink"; readonly token: string }
   /** Tokens of a sign-in that this browser did not start. They are removed from the address and ignored. */
   | { readonly type: "ignored" }
-  /** An additional identity was linked to the account; an anonymous user is signed in instead. */
+  /** An additional identity was linked to the account. For an anonymous user, the result is `signedIn` instead. */
   | { readonly type: "linked"; readonly provider: string }
   | { readonly type: "emailVerified" }
   /** A password reset link: ask for a new password and call `resetPassword` with the token. */

@@ -15,12 +15,12 @@ export interface OptimisticStore {
   /** Returns the result of a query; `undefined` while it loads. */
   getQuery<Name extends FunctionName<"query">>(
     name: Name,
-    args: PassedArgs<Name>,
+    args: ArgsOf<Name> | PassedArgs<Name>,
   ): ResultOf<Name> | undefined;
   /** Replaces the shown result of a query. Has no effect until the query has a result. */
   setQuery<Name extends FunctionName<"query">>(
     name: Name,
-    args: PassedArgs<Name>,
+    args: ArgsOf<Name> | PassedArgs<Name>,
     value: ResultOf<Name>,
   ): void;
   /** Returns all live queries of a function that have a result. */
@@ -112,7 +112,7 @@ export class OptimisticResults {
     const find = (name: FunctionName, args: unknown) =>
       base.find(queryKey(functionPath(name), jsonArgs(args)));
     return {
-      getQuery: <Name extends FunctionName>(name: Name, args: PassedArgs<Name>) =>
+      getQuery: <Name extends FunctionName>(name: Name, args: ArgsOf<Name> | PassedArgs<Name>) =>
         value(find(name, args)) as ResultOf<Name> | undefined,
       setQuery: (name, args, next) => {
         const query = find(name, args);

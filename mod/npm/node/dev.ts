@@ -35,7 +35,7 @@ export async function dev(args: readonly string[]): Promise<number> {
   return await (broken === undefined ? server.ended : Promise.race([server.ended, broken]));
 }
 
-/** Time for the server to start before the type checker does. */
+/** Longest wait for the server's first output before the type checker starts. */
 const TYPES_AFTER_MS = 10_000;
 
 interface DevServer extends AsyncDisposable {
@@ -59,7 +59,7 @@ function startServer(
     clearTimeout(late);
     server.stdout?.off("data", watch);
   };
-  // Prints nothing if the app cannot be loaded, which a type error may explain.
+  // The server prints nothing if the app cannot be loaded, which a type error may explain.
   const late = setTimeout(watch, TYPES_AFTER_MS);
   server.stdout?.once("data", watch);
   server.stdout?.pipe(process.stdout, { end: false });

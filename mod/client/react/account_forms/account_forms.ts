@@ -1,13 +1,5 @@
 /** All forms for users who are not signed in, and the results that links and providers return to the page. */
-import {
-  createElement as h,
-  Fragment,
-  type ReactElement,
-  type ReactNode,
-  useCallback,
-  useEffect,
-  useState,
-} from "react";
+import { createElement as h, type ReactElement, type ReactNode, useEffect, useState } from "react";
 import type { RedirectResult } from "../../accounts/accounts.ts";
 import type { SynclineClient } from "../../client.ts";
 import { useClient } from "../provider.ts";
@@ -44,6 +36,7 @@ function redirectOf(client: SynclineClient): Promise<Redirect> {
 /** Returns the result in the page's address, `null` until it is known, and a function that ends its display. */
 function useRedirect(): [Redirect | null, () => void] {
   const client = useClient();
+  const { status } = useAuth();
   const [redirect, setRedirect] = useState<Redirect | null>(null);
   useEffect(() => {
     let isMounted = true;
@@ -52,13 +45,15 @@ function useRedirect(): [Redirect | null, () => void] {
       isMounted = false;
     };
   }, [client]);
-  return [
-    redirect,
-    useCallback(() => {
-      if (client !== null) redirects.set(client, Promise.resolve(NO_REDIRECT));
-      setRedirect(NO_REDIRECT);
-    }, [client]),
-  ];
+  const clear = () => {
+    if (client !== null) redirects.set(client, Promise.resolve(NO_REDIRECT));
+    setRedirect(NO_REDIRECT);
+  };
+  // A sign-in ends the display: the forms do not show an old error, or use its challenge again, after the next sign-out.
+  useEffect(() => () => {
+    if (status === "signedOut" && client?.authState().status === "signedIn") clear();
+  }, [client, status]);
+  return [redirect, clear];
 }
 
 /** Options of all forms. */
@@ -82,12 +77,12 @@ export interface FormsProps extends Pick<AccountFormProps, "redirectTo"> {
  */
 export function RequireSignIn(
   { children, ...props }: FormsProps & { readonly children?: ReactNode },
-): ReactElement {
+): ReactNode {
   const { status } = useAuth();
   const [redirect, clear] = useRedirect();
   // These links need an answer of the user, also of one who is signed in.
   const asks = redirect !== null && ["magicLink", "resetPassword"].includes(redirect.result.type);
-  if (status === "signedIn" && !asks) return h(Fragment, null, children);
+  if (status === "signedIn" && !asks) return children;
   if (status === "loading" || redirect === null) return h(Loading);
   return h(Forms, { ...props, redirect, onDone: clear });
 }
@@ -152,5 +147,5 @@ function ForeignLink(
         more: h(Button, { look: "link", onClick: onDone }, texts.cancel),
       }),
     );
-  return h(TwoSteps, { onSignedIn: onDone, first: form });
+  return h(TwoSteps, { onSignedIn: onDone, onExpired: attempt.fail, first: form });
 }

@@ -20,6 +20,8 @@ export interface Attempt {
   readonly problem: string;
   /** Code of the last error, or `null`. */
   readonly code: string | null;
+  /** Id of the element with `problem`. */
+  readonly problemId: string;
   /** Runs a call unless one is pending. Errors become `problem`. */
   run(work: () => Promise<unknown>): Promise<void>;
   /** Shows an error from elsewhere. */
@@ -29,6 +31,7 @@ export interface Attempt {
 /** `errors` overrides messages by code. */
 export function useAttempt(errors: Readonly<Record<string, string>> = {}): Attempt {
   const texts = useTexts();
+  const problemId = useId();
   const isRunning = useRef(false);
   const [{ isPending, error }, setState] = useState<{ isPending: boolean; error: unknown }>({
     isPending: false,
@@ -38,6 +41,7 @@ export function useAttempt(errors: Readonly<Record<string, string>> = {}): Attem
   return {
     isPending,
     code,
+    problemId,
     problem: error === null ? "" : errors[code ?? ""] ?? problemOf(texts, error),
     async run(work) {
       if (isRunning.current) return;
@@ -98,8 +102,10 @@ export function Loading(): ReactElement {
 }
 
 /** The message of an error. The element is always present, so that screen readers announce changes. */
-export function Problem({ attempt }: { readonly attempt: Pick<Attempt, "problem"> }): ReactElement {
-  return h("p", { role: "alert", className: "syncline-problem" }, attempt.problem);
+export function Problem(
+  { attempt }: { readonly attempt: Pick<Attempt, "problem" | "problemId"> },
+): ReactElement {
+  return h("p", { id: attempt.problemId, role: "alert", className: "syncline-problem" }, attempt.problem);
 }
 
 /** A button that runs `onClick` as an attempt, or at once. */
@@ -123,7 +129,7 @@ export function Button(
   }, children);
 }
 
-/** A labeled field. It is invalid after an error with one of the codes in `faults`. */
+/** A labeled field. After an error with one of the codes in `faults`, it is invalid, and the error describes it. */
 export function Field(
   { label, hint, attempt, faults = [], ...input }: InputHTMLAttributes<HTMLInputElement> & {
     readonly label: string;
@@ -142,7 +148,7 @@ export function Field(
       id,
       required: true,
       "aria-invalid": isInvalid || undefined,
-      "aria-describedby": hint === undefined ? undefined : `${id}-hint`,
+      "aria-describedby": isInvalid ? attempt.problemId : hint && `${id}-hint`,
       ...input,
     }),
     hint === undefined ? null : h("small", { id: `${id}-hint` }, hint),

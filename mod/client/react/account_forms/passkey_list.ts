@@ -81,7 +81,8 @@ export function PasskeyList(): ReactNode {
     );
   }
 
-  const shown = confirmation.form !== null ? "proof" : step?.name ?? "";
+  // Not the name of the step: a new passkey may arrive after it, and the focus waits for its form.
+  const shown = [confirmation.form, renamed, step?.name === "password"].map(Boolean).join();
   return h(Panel, { title: texts.passkeysTitle, step: shown }, content());
 }
 

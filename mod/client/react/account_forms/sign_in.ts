@@ -13,7 +13,7 @@ import type { SignInWays } from "../../accounts/accounts.ts";
 import { usePasskeySignIn } from "../accounts/mod.ts";
 import { useClient } from "../provider.ts";
 import { useAuth } from "../use_auth.ts";
-import { Button, CodeField, codeFrom, Field, Form, Panel, useAttempt } from "./elements.ts";
+import { type Attempt, Button, CodeField, codeFrom, Field, Form, Panel, useAttempt } from "./elements.ts";
 import { codeOf, useTexts } from "./texts.ts";
 import { type SignInStep, TwoSteps } from "./two_steps.ts";
 
@@ -48,24 +48,27 @@ export function SignIn(
     readonly error?: unknown;
   },
 ): ReactElement {
+  const attempt = useAttempt();
   const shown = useRef<unknown>(null);
   return h(TwoSteps, {
-    first: (firstStep, ended) =>
-      h(FirstStep, { ...props, firstStep, error: ended ?? props.error ?? null, shown }),
+    onExpired: attempt.fail,
+    first: (firstStep) => h(FirstStep, { ...props, attempt, firstStep, shown }),
   });
 }
 
 type FirstStepProps = Parameters<typeof SignIn>[0] & {
+  readonly attempt: Attempt;
   readonly firstStep: SignInStep;
-  /** The last error that was shown. It is not shown again after a return from the second step. */
+  /** The last `error` that was shown. It is not shown again after a return from the second step. */
   readonly shown: RefObject<unknown>;
 };
 
-function FirstStep({ notice, error, firstStep, shown, ...props }: FirstStepProps): ReactElement {
+function FirstStep(
+  { notice, error = null, attempt, firstStep, shown, ...props }: FirstStepProps,
+): ReactElement {
   const { onChoose } = props;
   const texts = useTexts();
   const { auth } = useAuth();
-  const attempt = useAttempt();
   const ways = useSignInWays();
   const [mailedTo, setMailedTo] = useState<string | null>(null);
   const [verificationTo, setVerificationTo] = useState<string | null>(null);
@@ -165,7 +168,7 @@ function ProviderButton(
   { provider, options, attempt, firstStep }: {
     readonly provider: string;
     readonly options: { readonly redirectTo?: string };
-    readonly attempt: ReturnType<typeof useAttempt>;
+    readonly attempt: Attempt;
     readonly firstStep: SignInStep;
   },
 ): ReactElement {
@@ -183,7 +186,7 @@ function ProviderButton(
 }
 
 /** Shown if the browser supports passkeys. While it is mounted, they are also offered in the email field. */
-function PasskeyButton({ attempt }: { readonly attempt: ReturnType<typeof useAttempt> }): ReactNode {
+function PasskeyButton({ attempt }: { readonly attempt: Attempt }): ReactNode {
   const texts = useTexts();
   const signIn = usePasskeySignIn({ onError: attempt.fail });
   const isSupported = usePasskeySupport();

@@ -85,20 +85,22 @@ export function ResetPassword(
     readonly onDone?: () => void;
   },
 ): ReactElement {
+  const attempt = useAttempt();
   return h(TwoSteps, {
     onSignedIn: props.onDone,
-    first: (firstStep) => h(ResetSteps, { ...props, firstStep }),
+    onExpired: attempt.fail,
+    first: (firstStep) => h(ResetSteps, { ...props, attempt, firstStep }),
   });
 }
 
 function ResetSteps(
-  { token, firstStep, ...props }: Parameters<typeof ResetPassword>[0] & {
+  { token, attempt, firstStep, ...props }: Parameters<typeof ResetPassword>[0] & {
+    readonly attempt: Attempt;
     readonly firstStep: SignInStep;
   },
 ): ReactElement {
   const texts = useTexts();
   const { auth } = useAuth();
-  const attempt = useAttempt();
   const [mailedTo, setMailedTo] = useState<string | null>(null);
   const { onChoose } = props;
   const toSignIn = onChoose && h(Button, { look: "link", onClick: () => onChoose("signIn") }, texts.back);

@@ -30,7 +30,7 @@ const css = `.${ROOT} {
   & * { box-sizing: border-box; min-width: 0; }
   & h2 { margin: 0; font-size: 1.25em; line-height: 1.3; }
   & p { margin: 0; padding: 0; color: inherit; }
-  & p:empty { display: none; }
+  & p:empty { position: absolute; }
   & form, & .syncline-group { display: grid; gap: 1rem; margin: 0; }
   & .syncline-field { display: grid; gap: 0.3rem; }
   & label { display: block; margin: 0; font-weight: 600; font-size: 0.95em; }
@@ -82,7 +82,7 @@ const css = `.${ROOT} {
   }
   & .syncline-list > li > :first-child { flex: 1 1 12rem; display: grid; }
   & .syncline-codes { display: grid; grid-template-columns: repeat(auto-fill, minmax(9rem, 1fr)); gap: 0.25rem 1rem; }
-  & .syncline-codes > li { display: block; padding: 0; border: 0; background: none; }
+  & .syncline-codes > li { display: block; padding: 0; border: 0; }
   & code, & .syncline-codes { font: 1em ui-monospace, monospace; }
   & img { display: block; width: 12rem; max-width: 100%; padding: 0.75rem; background: #fff; border-radius: var(--_radius); }
   & .syncline-waiting { animation: 0.2s syncline-appear 0.4s backwards; }

@@ -18,7 +18,6 @@ const english = {
   password: "Password",
   newPassword: "New password",
   passwordHint: "At least 8 characters",
-  code: "Code",
   codeFromMail: "Code from the mail",
   mailSent: (email: string) => `We have sent a mail to ${email}. Open its link, or enter its code.`,
 
@@ -110,7 +109,6 @@ const english = {
     passkey_copied:
       "This passkey was refused, because a copy of it may be in use. Sign in another way and replace it.",
     passkey_exists: "This passkey is added already.",
-    popup_blocked: "The browser blocked the window.",
     signups_disabled: "New accounts cannot be created here.",
     unknown_passkey: "This passkey is not registered here, or was removed.",
     weak_password: "The password needs at least 8 characters.",

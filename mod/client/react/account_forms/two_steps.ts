@@ -8,19 +8,17 @@ import { codeOf, useTexts } from "./texts.ts";
 /** Runs the first step of a sign-in. */
 export type SignInStep = (signIn: () => Promise<unknown>) => Promise<void>;
 
-/**
- * Shows the second step when a sign-in needs one, and otherwise the first step. That receives the function that runs it, and the
- * error that ended an earlier sign-in.
- */
+/** Shows the second step when a sign-in needs one, and otherwise the first step, which receives the function that runs it. */
 export function TwoSteps(
-  { onSignedIn, first }: {
+  { onSignedIn, onExpired, first }: {
     /** Called after the last step. */
     readonly onSignedIn?: (() => void) | undefined;
-    readonly first: (firstStep: SignInStep, ended: unknown) => ReactNode;
+    /** Called with the error when the second step took too long, and the first step is shown again. */
+    readonly onExpired: (error: unknown) => void;
+    readonly first: (firstStep: SignInStep) => ReactNode;
   },
 ): ReactElement {
   const { challenge, attempt, finish, cancel } = useSignInChallenge();
-  const [ended, setEnded] = useState<unknown>(null);
   const root = useStepFocus<HTMLDivElement>(challenge === null ? "first" : "second");
   const firstStep: SignInStep = async (signIn) => {
     if (await attempt(signIn)) onSignedIn?.();
@@ -30,14 +28,14 @@ export function TwoSteps(
       await finish(proof);
     } catch (error) {
       if (codeOf(error) !== "invalid_challenge") throw error;
-      return setEnded(error);
+      return onExpired(error);
     }
     onSignedIn?.();
   };
   return h(
     "div",
     { ref: root },
-    challenge === null ? first(firstStep, ended) : h(SecondStep, { onProof: prove, onCancel: cancel }),
+    challenge === null ? first(firstStep) : h(SecondStep, { onProof: prove, onCancel: cancel }),
   );
 }
 
