@@ -45,7 +45,7 @@ const { query } = createFunctions(schema);
 let work: (ctx: Ctx) => Promise<unknown> = () => Promise.resolve();
 
 const functions = {
-  // A new argument each time: results of rounds before do not answer it.
+  // A new argument each time, so that no cached result of an earlier round is returned.
   measure: query({
     args: { round: z.number() },
     handler: async (ctx) => {
@@ -115,7 +115,7 @@ async function readRows(context: BenchContext): Promise<Row[]> {
   ];
 }
 
-/** Milliseconds of one operation, ours and the control's: medians of rounds that take turns. */
+/** Milliseconds of one operation, ours and the control's: medians of alternating rounds. */
 async function medians(
   server: TestServer<Model>,
   { times, ours, bare = () => {} }: {

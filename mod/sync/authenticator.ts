@@ -55,7 +55,10 @@ export function concerns(ended: SessionEnd, { sessionId, principal }: Identity):
 }
 
 export interface Authenticator {
-  /** Verifies an access token, or an API key of a client. Sessions that end later are reported to the listeners. */
+  /**
+   * Verifies an access token or an API key. Sessions that end later are reported to the listeners. `client` is the sender, whose
+   * unknown API keys are limited.
+   */
   verify(token: string, client?: string): Promise<Verification>;
   /** Registers a listener, called synchronously when main processes the commit that ended a session. */
   onSessionEnd(listener: (ended: SessionEnd) => void): void;

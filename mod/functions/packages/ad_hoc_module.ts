@@ -7,7 +7,8 @@ import { runBundler, splitMap, withMap } from "./bundler_process.ts";
 const FOLDER = "/";
 
 /**
- * Returns a module whose default export is the query. A text without exports is the expression of a function.
+ * Returns a module whose default export is the query. A source without imports and exports is the expression of a
+ * function.
  *
  * @param functions Name of the functions folder in the names of sources.
  * @throws BundleFailure with the line of a syntax error.

@@ -6,7 +6,7 @@ import { isHash } from "./manifest.ts";
 const FILE = "deployed.json";
 const FORMAT = 1;
 
-/** The start of a time in which a version is served. */
+/** A version, and when it began to be served. */
 export interface ServedVersion {
   readonly hash: string;
   /** Milliseconds since the epoch. */

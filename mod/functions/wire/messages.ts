@@ -43,7 +43,7 @@ export interface Boot {
   readonly version?: string;
   /** For a reader that only checks the app against the data. */
   readonly check?: CheckBounds;
-  /** JavaScript of a query that is not part of the app, for a reader that runs only this one (`ad_hoc_query.ts`). */
+  /** JavaScript of a query that is not part of the app, for a reader that runs only this one (`host/code/ad_hoc_queries.ts`). */
   readonly adHocQuery?: string;
   /** The isolate loads the app while the old writer still works, and opens the database after `SchemaReady`. */
   readonly waits?: boolean;

@@ -18,8 +18,8 @@ export class SessionIndex {
   }
 
   /**
-   * Verifies a token of a client. Calls `done` with `null` if that failed. A callback instead of a promise: no session may end between the
-   * result and the call of `add`.
+   * Verifies a token. Calls `done` with `null` if that failed. A callback instead of a promise: no session may end between the
+   * result and the call of `add`. Unknown API keys are limited by `client`, the sender.
    */
   async verify(
     token: string,

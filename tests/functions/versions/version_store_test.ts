@@ -4,7 +4,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { historyOf, readDeployed, writeDeployed } from "../../../mod/functions/versions/deployed.ts";
 import { hashOf, sumOf } from "../../../mod/functions/versions/manifest.ts";
 import { type Version, VersionStore } from "../../../mod/functions/versions/version_store.ts";
-import { versionLimits } from "../../../mod/functions/limits.ts";
+import { packageLimits, versionLimits } from "../../../mod/functions/limits.ts";
 
 /** A project with functions, packages and a data folder. */
 class Project implements AsyncDisposable {
@@ -46,6 +46,15 @@ class Project implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await Deno.remove(this.dir, { recursive: true });
   }
+}
+
+/** Names and contents of the sources in the source map of a bundle. */
+async function sourcesOf({ bundle }: Version): Promise<Map<string, string | null>> {
+  const code = await Deno.readTextFile(bundle);
+  const { sources, sourcesContent } = JSON.parse(
+    atob(code.slice(code.lastIndexOf("base64,") + 7).trim()),
+  );
+  return new Map(sources.map((name: string, at: number) => [name, sourcesContent[at]]));
 }
 
 /** Paths below a folder. */
@@ -372,12 +381,15 @@ Deno.test("the source map of a bundle has the app's own sources, and none of pac
     "node_modules/dep/package.json": `{"name":"dep","version":"1.0.0","main":"index.js"}`,
     "node_modules/dep/index.js": "exports.one = 1;",
   });
-  const { folder } = await project.make();
-  const bundle = await Deno.readTextFile(`${folder}/bundle.js`);
-  const { sources, sourcesContent } = JSON.parse(
-    atob(bundle.slice(bundle.lastIndexOf("base64,") + 7).trim()),
-  );
-  const contentOf = (end: string) => sourcesContent[sources.findIndex((name: string) => name.endsWith(end))];
-  assert.equal(contentOf("functions/app.ts"), own);
-  assert.equal(contentOf("dep/index.js"), null);
+  const sources = await sourcesOf(await project.make());
+  assert.equal(sources.get("app:///functions/app.ts"), own);
+  assert.equal(sources.get("app:///node_modules/dep/index.js"), null);
+});
+
+Deno.test("sources beyond the limit are left out of the source map", async () => {
+  await using project = new Project({
+    "functions/app.ts": `/*${" ".repeat(packageLimits.sourcesBytesMax)}*/ export const one = 1;`,
+  });
+  const sources = await sourcesOf(await project.make());
+  assert.equal(sources.get("app:///functions/app.ts"), null);
 });

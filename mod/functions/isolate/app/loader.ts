@@ -152,7 +152,7 @@ async function adHocFunction(code: string): Promise<unknown> {
   if (typeof exported === "function") return untypedInternalQuery({ handler: exported as () => unknown });
   if (functionSpec(exported)?.kind === "query") return exported;
   throw new TypeError(
-    'the text must be a function, such as async (ctx) => await ctx.db.query("orders").take(10)',
+    'the query must be a function, such as async (ctx) => await ctx.db.query("orders").take(10)',
   );
 }
 
