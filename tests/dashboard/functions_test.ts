@@ -383,10 +383,10 @@ testDashboard("functions and logs", { functions, config }, async (dashboard, t) 
   await t.step("the histogram shows each outcome, and deploys as links to their version", async () => {
     const deployedAt = Date.now() - 600_000;
     const hash = "a1b2c3d4e5f6";
-    const version = { hash, deployedAt, by: "key", bytes: 1, functions: 1, current: true };
+    const served = { hash, from: deployedAt, to: null, by: "key", message: null };
     await page.route(
       "**/api/admin/functions/versions",
-      (route) => route.fulfill({ json: { pinned: false, versions: [version] } }),
+      (route) => route.fulfill({ json: { pinned: false, versions: [], history: [served] } }),
     );
     await go("users");
     await go("logs");
@@ -399,7 +399,7 @@ testDashboard("functions and logs", { functions, config }, async (dashboard, t) 
     await row("orders:fail").first().click();
     const dialog = page.getByRole("dialog");
     await dialog.getByRole("link", { name: "a1b2c3d" }).waitFor();
-    await dialog.getByRole("link", { name: "runs since this deploy" }).click();
+    await dialog.getByRole("link", { name: "runs while it was served" }).click();
     await button(/^Remove filter from:/).waitFor();
     assert.match(page.url(), new RegExp(`from=${deployedAt}`));
     await page.unrouteAll();

@@ -164,4 +164,14 @@ testDashboard("tables", { functions }, async (dashboard, t) => {
     assert.deepEqual(await dashboard.violations(), []);
     await page.keyboard.press("Escape");
   });
+
+  await t.step("DA21 a reference to a missing document is crossed out", async () => {
+    await go("data/orders");
+    const missing = page.locator("[data-missing=true]");
+    await page.getByRole("link", { name: "Ada" }).waitFor();
+    assert.equal(await missing.count(), 0);
+    await asAdmin("_admin/data:remove", { ids: [ada] });
+    await missing.filter({ hasText: ada }).waitFor();
+    assert.equal(await missing.count(), 1);
+  });
 });

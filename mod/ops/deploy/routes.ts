@@ -41,8 +41,12 @@ export function deployRoutes({ deployments, variables }: DeployRoutesOptions): H
   });
   app.get("/functions/versions", async (c) => c.json(await deployments.list()));
   app.get("/functions/versions/:hash/bundle", async (c) => {
-    const { readable } = await deployments.openBundle(c.req.param("hash"));
-    return c.body(readable, 200, { "Content-Type": "text/javascript; charset=utf-8" });
+    const file = await deployments.openBundle(c.req.param("hash"));
+    const headers = { "Content-Type": "text/javascript; charset=utf-8" };
+    if (c.req.method === "GET") return c.body(file.readable, 200, headers);
+    // The framework drops the body of a HEAD response without canceling it.
+    file.close();
+    return c.body(null, 200, headers);
   });
   app.post("/functions/rollback", async (c) => {
     const body = await readJsonBody(c.req.raw, rollbackBody, { bytesMax: 4 * 1024 });

@@ -84,24 +84,26 @@ export function redactionOf(schema: JsonSchema): Redaction {
     const node = part as JsonSchema;
     if (node["redact"] === true || depth > DEPTH_MAX || open.has(node)) return true;
     open.add(node);
-    const { $ref, properties, additionalProperties, items, prefixItems, anyOf, oneOf, allOf } = node as {
+    const { $ref, properties, patternProperties, additionalProperties, items, prefixItems } = node as {
       readonly [name: string]: unknown;
     };
     let found: Redaction = null;
     if (typeof $ref === "string") {
-      found = $ref === "#"
-        ? visit(schema, depth + 1)
-        : visit(definitions[$ref.replace("#/$defs/", "")], depth + 1);
+      const target = $ref === "#" ? schema : definitions[$ref.replace("#/$defs/", "")];
+      // Nothing is known about the values of an unknown definition.
+      found = target === undefined || visit(target, depth + 1);
     }
     const fields = new Map<string, Redaction>();
     const below = (name: string, inner: unknown) =>
       fields.set(name, merged(fields.get(name) ?? null, visit(inner, depth + 1)));
     for (const [name, inner] of Object.entries(properties ?? {})) below(name, inner);
-    for (const inner of [additionalProperties, items, ...listOf(prefixItems)]) below("*", inner);
+    const others = [additionalProperties, items, ...listOf(prefixItems)];
+    for (const inner of [...others, ...Object.values(patternProperties ?? {})]) below("*", inner);
     const named = [...fields].filter((entry): entry is [string, true | ReadonlyMap<string, Redaction>] =>
       entry[1] !== null
     );
     if (named.length > 0) found = merged(found, new Map(named));
+    const { anyOf, oneOf, allOf } = node;
     for (const one of [anyOf, oneOf, allOf].flatMap(listOf)) found = merged(found, visit(one, depth + 1));
     open.delete(node);
     return found;
@@ -128,7 +130,8 @@ export function redactedJson(value: unknown, redaction: Redaction): string {
   let text = "";
   const write = (part: unknown, rule: Redaction): void => {
     if (text.length >= max) return;
-    if (rule === true) text += JSON.stringify(REDACTED);
+    // A string in place of marked fields may contain them, such as the input of `z.preprocess`.
+    if (rule === true || (rule !== null && typeof part === "string")) text += JSON.stringify(REDACTED);
     else if (typeof part === "string") text += JSON.stringify(part.slice(0, max - text.length));
     else if (Array.isArray(part)) {
       text += "[";

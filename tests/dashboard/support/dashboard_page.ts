@@ -54,7 +54,6 @@ export function testDashboard(
       try {
         const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
         const page = await context.newPage();
-
         const faults: string[] = [];
         page.on("pageerror", (error) => faults.push(error.message));
         page.on("response", async (response) => {

@@ -83,6 +83,10 @@ Deno.test("views of tables and labels of documents", async (t) => {
         (await call("query", "_admin/data:choices", { table: "_admins", text: "" })).code,
         "unknown_table",
       );
+      assert.equal(
+        (await call("query", "_admin/data:choices", { table: "none", text: "" })).code,
+        "bad_request",
+      );
     },
   );
 });

@@ -168,6 +168,28 @@ Deno.test("deploys to a running server", async (t) => {
     }
   });
 
+  await t.step("DA31 the bundle of a version is read with its sources", async () => {
+    const bundleOfVersion = (hash: string, method = "GET") =>
+      fetch(`${server.url}/api/admin/functions/versions/${encodeURIComponent(hash)}/bundle`, {
+        method,
+        headers: { Authorization: `Bearer ${world.admin}` },
+      });
+    const read = await bundleOfVersion(second);
+    assert.deepEqual([read.status, read.headers.get("Cache-Control")], [200, "no-store"]);
+    assert.match(await read.text(), /sourceMappingURL=data:application\/json;base64,/);
+    const head = await bundleOfVersion(second, "HEAD");
+    assert.deepEqual([head.status, await head.text()], [200, ""]);
+    assert.equal(head.headers.get("Content-Type"), read.headers.get("Content-Type"));
+    for (const hash of ["0".repeat(32), "../.."]) {
+      const missing = await bundleOfVersion(hash);
+      assert.deepEqual(
+        [missing.status, (await missing.json()).errorData.code],
+        [404, "unknown_version"],
+        hash,
+      );
+    }
+  });
+
   await t.step("DP9 a start serves the last deploy", async () => {
     await admin_("POST", "/functions/rollback", { hash: second });
     await server.restart();

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { z } from "zod";
 import type { JsonSchema } from "../../../mod/functions/api/service.ts";
 import { logLimits } from "../../../mod/ops/limits.ts";
-import { redactedJson, redactionOf } from "../../../mod/ops/log/logged_arguments.ts";
+import { LoggedArguments, redactedJson, redactionOf } from "../../../mod/ops/log/logged_arguments.ts";
 import { startTestServer } from "../../auth/server/test_server.ts";
 import { until } from "../../support/waiting.ts";
 
@@ -19,6 +19,7 @@ Deno.test("EL20 marked values are left out wherever they are, others stay", () =
     card,
     cards: z.array(card),
     byName: z.record(z.string(), card),
+    byPattern: z.looseRecord(z.string().regex(/^card/), secret),
     either: z.union([z.object({ token: secret }), z.object({ token: z.number() }), z.string()]),
     pair: z.tuple([z.string(), secret]),
     all: card.meta({ redact: true }),
@@ -30,6 +31,7 @@ Deno.test("EL20 marked values are left out wherever they are, others stay", () =
     card: one,
     cards: [one],
     byName: { a: one },
+    byPattern: { card1: "4111" },
     either: { token: "abc" },
     pair: ["a", "b"],
     all: one,
@@ -41,6 +43,7 @@ Deno.test("EL20 marked values are left out wherever they are, others stay", () =
     card: left,
     cards: [left],
     byName: { a: left },
+    byPattern: { card1: "(redacted)" },
     either: { token: "(redacted)" },
     pair: ["(redacted)", "(redacted)"],
     all: "(redacted)",
@@ -56,6 +59,43 @@ Deno.test("EL20 recursive schemas are left out from their second level on", () =
   const leaf = { secret: "deep", children: [] };
   const text = logged(z.object({ tree: node }), { tree: { secret: "top", children: [leaf] } });
   assert.doesNotMatch(text, /top|deep/);
+});
+
+Deno.test("EL20 strings in place of marked fields and unknown definitions are left out", () => {
+  const card = z.preprocess((text) => JSON.parse(String(text)), z.object({ number: secret }));
+  const text = logged(z.object({ card, title: z.string() }), { card: '{"number":"4111"}', title: "Lamp" });
+  assert.deepEqual(JSON.parse(text), { card: "(redacted)", title: "Lamp" });
+  assert.equal(redactionOf({ $ref: "#/$defs/unknown" }), true);
+});
+
+Deno.test("EL20 nothing is logged before the schemas of the served version are known", async () => {
+  let served = "one";
+  const answers: PromiseWithResolvers<Record<string, JsonSchema>>[] = [];
+  const calls = {
+    query() {
+      const answer = Promise.withResolvers<Record<string, JsonSchema>>();
+      answers.push(answer);
+      return answer.promise;
+    },
+  };
+  const loggedArgs = new LoggedArguments(() => {});
+  loggedArgs.connect({ version: () => served, calls: calls as never });
+  loggedArgs.enable(true);
+  const schemas = { "notes:add": schemaOf(z.object({ title: z.string() })) };
+  const outcome = { ok: true, value: "null", logLines: [] } as const;
+  const call = { udfPath: "notes:add", args: { title: "Lamp" } } as never;
+  const of = () => loggedArgs.of(call, outcome);
+  assert.equal(of(), null);
+  // The answer of a version that is no longer served is ignored.
+  served = "two";
+  answers[0]?.resolve(schemas);
+  await answers[0]?.promise;
+  assert.equal(of(), null);
+  loggedArgs.reload();
+  answers[1]?.resolve(schemas);
+  await until(() => of() === '{"title":"Lamp"}');
+  served = "three";
+  assert.equal(of(), null);
 });
 
 Deno.test("EL20 long arguments are cut, and little of them is read", () => {

@@ -2,12 +2,10 @@
 import { href } from "../../shell/route.ts";
 import { Time } from "../../ui/format.tsx";
 import { type Schema, tableOf } from "../../server/json_schema.ts";
+import type { Labels } from "./labels.ts";
 
 /** Longer values are truncated; the document shows them in full. */
 const CHARS_MAX = 120;
-
-/** Labels of referenced documents by ID: `null` for those without a label, nothing for those that do not exist. */
-export type Labels = Readonly<Record<string, string | null>>;
 
 /** Returns the address of a document's view. Users and files have views of their own. */
 export function hrefOfDocument(table: string, id: string): string {
@@ -20,12 +18,11 @@ export function hrefOfDocument(table: string, id: string): string {
 export function Reference({ table, id, labels, onOpen }: {
   readonly table: string;
   readonly id: string;
-  /** `undefined` while they are loaded. */
-  readonly labels: Labels | undefined;
+  readonly labels: Labels;
   readonly onOpen: (id: string) => void;
 }) {
-  const label = labels?.[id];
-  const isMissing = labels !== undefined && label === undefined && table !== "_storage";
+  const label = labels.get(id);
+  const isMissing = labels.has(id) && label === undefined && table !== "_storage";
   return (
     <a
       className={label ? "reference" : "mono"}
@@ -48,7 +45,7 @@ export function Cell({ value, name, schema, labels, onOpen }: {
   readonly value: unknown;
   readonly name: string;
   readonly schema: Schema | undefined;
-  readonly labels: Labels | undefined;
+  readonly labels: Labels;
   readonly onOpen: (id: string) => void;
 }) {
   if (value === undefined) return <span className="missing">–</span>;

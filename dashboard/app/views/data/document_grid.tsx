@@ -12,8 +12,8 @@ import { Empty, Loading } from "../../ui/view.tsx";
 import { type ArrangedColumns, columnStyle, shownColumns, withWidth } from "./columns.ts";
 import { isWhole } from "./filters.ts";
 import { type GridOrder, HeadCell } from "./grid_head.tsx";
-import type { Labels } from "./cell.tsx";
 import { GridRow, type GridRowShared, type Row } from "./grid_row.tsx";
+import { useLabels } from "./labels.ts";
 import { PAGE, type PageAnswer, rowsOf } from "./page_window.ts";
 import { type PositionedSpan, useDocumentPages } from "./use_document_pages.ts";
 import { ROW_PX, useVirtualScroll } from "./virtual_scroll.ts";
@@ -95,7 +95,7 @@ const GridPage = memo(function GridPage(props: GridPageProps) {
   }, [answer, span.id, span.end]);
   useEffect(() => onRows(span.id, at, rows), [rows, at]);
   useEffect(() => () => onRows(span.id, at, null), []);
-  const labels = useLabels(rows, shared.references);
+  const labels = useLabels(useReferences(rows, shared.references));
   if (shown.current === null) {
     return <PendingRows first={Math.max(first, at)} last={Math.min(last, at + rowsOf(span))} shift={shift} />;
   }
@@ -119,19 +119,12 @@ const GridPage = memo(function GridPage(props: GridPageProps) {
   });
 });
 
-/** Below the server's limit. */
-const LABELS_MAX = 500;
-
-/** Labels of the documents that rows refer to. Keeps the previous ones while others are loaded. */
-function useLabels(rows: readonly Row[], fields: readonly string[]): Labels | undefined {
-  const ids = useMemo(() => {
+/** IDs of the documents that rows refer to. */
+function useReferences(rows: readonly Row[], fields: readonly string[]): readonly string[] {
+  return useMemo(() => {
     const all = rows.flatMap((row) => fields.map((field) => row[field]));
-    return [...new Set(all.filter((id) => typeof id === "string"))].slice(0, LABELS_MAX);
+    return [...new Set(all.filter((id) => typeof id === "string"))];
   }, [rows, fields]);
-  const found = useQuery(api.data.labels, ids.length === 0 ? "skip" : { ids });
-  const shown = useRef<Labels | undefined>(undefined);
-  if (found !== undefined) shown.current = found;
-  return shown.current;
 }
 
 /** IDs of rows that changed since the previous result. Unchanged rows keep their object identity. */

@@ -14,6 +14,7 @@ import { type Fields, fieldsOf, FormTabs, SchemaForm } from "../../ui/schema_for
 import { useSaveKey } from "../../ui/save_key.ts";
 import { Empty, Loading } from "../../ui/view.tsx";
 import { Reference } from "./cell.tsx";
+import { useLabels } from "./labels.ts";
 import { exampleOf, propertiesOf, tableOf } from "../../server/json_schema.ts";
 
 const JsonEditor = lazy(async () => ({ default: (await import("../../ui/json_editor.tsx")).JsonEditor }));
@@ -151,10 +152,7 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
   }
 
   const references = document === undefined ? [] : referencesOf(table, document);
-  const labels = useQuery(
-    api.data.labels,
-    references.length === 0 ? "skip" : { ids: references.map(({ id }) => id) },
-  );
+  const labels = useLabels(references.map(({ id }) => id));
   const changedByOthers = document !== undefined && seen !== null && documentId !== null &&
     !deepEqual(ownFields(document), ownFields(seen));
   return (

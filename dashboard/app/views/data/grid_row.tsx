@@ -3,8 +3,9 @@ import { type KeyboardEvent, memo, useState } from "react";
 import { choicesOf, plainOf, type Schema } from "../../server/json_schema.ts";
 import { parseJson } from "../../server/json_text.ts";
 import { Icon } from "../../ui/controls.tsx";
-import { Cell, type Labels } from "./cell.tsx";
+import { Cell } from "./cell.tsx";
 import { cellLook } from "./grid_head.tsx";
+import type { Labels } from "./labels.ts";
 
 export interface CellEditorProps {
   readonly name: string;
@@ -129,7 +130,7 @@ interface GridRowProps {
   readonly column: number | null;
   /** Name of the field being edited. */
   readonly editing: string | null;
-  readonly labels: Labels | undefined;
+  readonly labels: Labels;
   readonly shared: GridRowShared;
 }
 

@@ -1,13 +1,14 @@
-/** Histogram of runs over time by outcome, with deploys. Dragging, or Shift with the arrow keys, selects the time filter. */
+/** Histogram of runs over time by outcome, with deploys and rollbacks. Dragging, or Shift with the arrow keys, selects the time filter. */
 import { type KeyboardEvent, type PointerEvent, useRef, useState } from "react";
 import { href } from "../../shell/route.ts";
 import { count, timeText, utcText } from "../../ui/format.tsx";
 import { type Bar, OUTCOME_LABELS, OUTCOMES, type RunOutcome } from "./use_logs.ts";
-import type { DeployedVersion } from "./versions.ts";
+import type { ServedTime } from "./versions.ts";
 
 export interface RunHistogramProps {
   readonly bars: readonly Bar[];
-  readonly versions: readonly DeployedVersion[];
+  /** Deploys and rollbacks, oldest first. */
+  readonly served: readonly ServedTime[];
   readonly onChoose: (span: { readonly from: number; readonly to: number }) => void;
 }
 
@@ -20,7 +21,7 @@ function totalOf(bars: readonly Bar[], outcome: RunOutcome): number {
 
 const sumOf = ({ runs }: Bar): number => Object.values(runs).reduce((sum, count) => sum + count, 0);
 
-export function RunHistogram({ bars, versions, onChoose }: RunHistogramProps) {
+export function RunHistogram({ bars, served, onChoose }: RunHistogramProps) {
   const place = useRef<HTMLDivElement>(null);
   /** Highlighted bar; `null` shows the totals of all bars. */
   const [current, setCurrent] = useState<number | null>(null);
@@ -31,7 +32,7 @@ export function RunHistogram({ bars, versions, onChoose }: RunHistogramProps) {
   const [first, last] = anchor === null ? [at, at] : [Math.min(anchor, at), Math.max(anchor, at)];
   const most = Math.max(1, ...bars.map(sumOf));
   const [start, end] = [bars[0]?.from ?? 0, bars.at(-1)?.to ?? 0];
-  const deploys = versions.filter(({ deployedAt }) => deployedAt >= start && deployedAt < end);
+  const deploys = served.filter(({ from }) => from >= start && from < end);
 
   function choose(): void {
     const [from, to] = [bars[first]?.from, bars[last]?.to];
@@ -116,16 +117,16 @@ export function RunHistogram({ bars, versions, onChoose }: RunHistogramProps) {
       </div>
       {deploys.length > 0 && (
         <ul className="deploys" aria-label="Deploys">
-          {deploys.map(({ hash, deployedAt }, at) => (
+          {deploys.map(({ hash, from }, at) => (
             <li
-              key={hash}
+              key={from}
               style={{
-                left: `${100 * (deployedAt - start) / (end - start)}%`,
+                left: `${100 * (from - start) / (end - start)}%`,
                 // Names end at the next deploy.
-                maxWidth: `${100 * ((deploys[at + 1]?.deployedAt ?? end) - deployedAt) / (end - start)}%`,
+                maxWidth: `${100 * ((deploys[at + 1]?.from ?? end) - from) / (end - start)}%`,
               }}
             >
-              <a href={href(["versions"])} title={`Deployed at ${timeText(deployedAt)}`}>
+              <a href={href(["versions"])} title={`Served from ${timeText(from)}`}>
                 {hash.slice(0, 7)}
               </a>
             </li>

@@ -21,15 +21,15 @@ import {
   runsPage,
   useLogs,
 } from "./use_logs.ts";
-import { lastDeploy, useVersions, type VersionSpan } from "./versions.ts";
+import { servedAt, type ServedTime, useServedTimes } from "./versions.ts";
 
 const REQUEST_RUNS_MAX = 100;
 
 /** Details of one run: log lines, error, and the other runs of its request. */
 function RunSheet({ run, version, caller, onClose, onOpen, hrefOf }: {
   readonly run: LoggedRun;
-  /** The last deploy before the run; `null` if unknown. */
-  readonly version: VersionSpan | null;
+  /** The version that was served at the time of the run; `null` if unknown. */
+  readonly version: ServedTime | null;
   /** Name of the caller. */
   readonly caller: string;
   readonly onOpen: (run: LoggedRun) => void;
@@ -83,7 +83,7 @@ function RunSheet({ run, version, caller, onClose, onOpen, hrefOf }: {
                   ...(version.to !== null && { to: String(version.to) }),
                 })}
               >
-                runs since this deploy
+                runs while it was served
               </a>
             </dd>
           </>
@@ -139,18 +139,24 @@ function RunSheet({ run, version, caller, onClose, onOpen, hrefOf }: {
   );
 }
 
+/** Parses logged arguments. Returns `undefined` if they were cut. */
+function parsedArgs(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Whether logged arguments are complete. */
 function isWhole(args: string): boolean {
-  return formatted(args) !== args && !args.includes('"(redacted)"');
+  return parsedArgs(args) !== undefined && !args.includes('"(redacted)"');
 }
 
 /** Indents JSON, unless it was cut. */
 function formatted(json: string): string {
-  try {
-    return JSON.stringify(JSON.parse(json), null, 2);
-  } catch {
-    return json;
-  }
+  const args = parsedArgs(json);
+  return args === undefined ? json : JSON.stringify(args, null, 2);
 }
 
 const FILTERS = [
@@ -208,7 +214,7 @@ export function Logs() {
   const here = Object.fromEntries(search);
   const set = (changes: Partial<Record<FilterName, string>>) =>
     replace(["logs"], { ...here, run: "", ...changes });
-  const versions = useVersions();
+  const served = useServedTimes();
   const nameOf = useCallerNames(logs.runs.map(({ caller }) => caller));
   const runId = search.get("run");
   const run = useRun(runId, [...(opened === null ? [] : [opened]), ...logs.runs]);
@@ -292,7 +298,7 @@ export function Logs() {
       )}
       <RunHistogram
         bars={logs.bars}
-        versions={versions}
+        served={served}
         onChoose={({ from, to }) => set({ from: String(from), to: String(to) })}
       />
       {logs.error !== null && <p className="field-error" role="alert">{logs.error}</p>}
@@ -355,7 +361,7 @@ export function Logs() {
       {run && (
         <RunSheet
           run={run}
-          version={lastDeploy(versions, run.at)}
+          version={servedAt(served, run.at)}
           caller={nameOf(run.caller)}
           onClose={() => showRun(null)}
           onOpen={showRun}

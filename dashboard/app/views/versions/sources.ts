@@ -23,7 +23,9 @@ export function readSources(hash: string): Promise<Sources> {
 }
 
 async function download(hash: string): Promise<Sources> {
-  const response = await adminSession.fetch(`/api/admin/functions/versions/${hash}/bundle`);
+  const response = await adminSession.fetch(
+    `/api/admin/functions/versions/${encodeURIComponent(hash)}/bundle`,
+  );
   const bundle = await response.text();
   const at = bundle.lastIndexOf(MAP_MARK);
   if (at < 0) return new Map();

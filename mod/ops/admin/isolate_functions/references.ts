@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { Unchecked } from "../../../functions/api/service.ts";
 import { opsLimits } from "../../limits.ts";
 import { adminQuery } from "../tables.ts";
-import { type AppCtx, checkReadable } from "./where.ts";
+import { type AppCtx, checkReadable, exposeErrors, isReadable } from "./where.ts";
 
 /** Fields that name a document, by precedence. */
 const LABEL_FIELDS = [
@@ -55,27 +55,20 @@ export const choices = adminQuery({
   handler: async (ctx, { table, text }): Promise<ReferenceChoice[]> => {
     checkReadable(table);
     const { db } = ctx as unknown as AppCtx;
-    const id = db.normalizeId(table, text);
-    const named = id === null ? null : await db.get(id as never) as Unchecked;
-    if (named !== null) return [{ id: String(id), label: labelOf(named) }];
-    const wanted = text.toLowerCase();
-    const { page } = await db.query(table).order("desc").filter((document: Unchecked) =>
-      (labelOf(document) ?? "").toLowerCase().includes(wanted)
-    ).paginate({
-      cursor: null,
-      numItems: opsLimits.choicesMax,
-      maximumRowsRead: opsLimits.adminRowsReadMax,
-      maximumCharsRead: opsLimits.adminPageCharsMax,
+    return await exposeErrors(async () => {
+      const id = db.normalizeId(table, text);
+      const named = id === null ? null : await db.get(id as never) as Unchecked;
+      if (named !== null) return [{ id: String(id), label: labelOf(named) }];
+      const wanted = text.toLowerCase();
+      const { page } = await db.query(table).order("desc").filter((document: Unchecked) =>
+        (labelOf(document) ?? "").toLowerCase().includes(wanted)
+      ).paginate({
+        cursor: null,
+        numItems: opsLimits.choicesMax,
+        maximumRowsRead: opsLimits.adminRowsReadMax,
+        maximumCharsRead: opsLimits.adminPageCharsMax,
+      });
+      return page.map((document: Unchecked) => ({ id: String(document._id), label: labelOf(document) }));
     });
-    return page.map((document: Unchecked) => ({ id: String(document._id), label: labelOf(document) }));
   },
 });
-
-function isReadable(table: string): boolean {
-  try {
-    checkReadable(table);
-    return true;
-  } catch {
-    return false;
-  }
-}

@@ -55,9 +55,14 @@ export function scans({ conditions }: Where): boolean {
   return conditions.length > 0;
 }
 
-/** Checks that administrators may read a table: the app's, and system tables without secrets. */
+/** Whether administrators may read a table: the app's, and system tables without secrets. */
+export function isReadable(table: string): boolean {
+  return !table.startsWith("_") || readableSystemTables.has(table);
+}
+
+/** Checks that administrators may read a table. */
 export function checkReadable(table: string): void {
-  if (!table.startsWith("_") || readableSystemTables.has(table)) return;
+  if (isReadable(table)) return;
   throw new UserError("unknown_table", `Table "${table}" is a system table`);
 }
 
