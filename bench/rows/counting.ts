@@ -5,28 +5,17 @@
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
-import {
-  createApi,
-  createFunctions,
-  type DataModelOf,
-  defineSchema,
-  defineTable,
-  type QueryCtx,
-} from "syncline/server";
-import { createTestServer, type TestServer } from "syncline/test";
+import { type DataModelOf, defineSchema, defineTable, type QueryCtx } from "syncline/server";
+import { createTestServer } from "syncline/test";
 import { z } from "zod";
 import { type BenchContext, benchFunctions } from "../context.ts";
 import { WORKLOAD_SEED } from "../../tests/support/processes/random.ts";
-import { median } from "../support/statistics.ts";
+import { timed, timesOf } from "../support/timed_query.ts";
 import type { Row } from "../table.ts";
 import { inRoundRobin, rowOf } from "./cheap/turns.ts";
 
-// Taken before functions run, because time is frozen inside them.
-const now = performance.now.bind(performance);
-
 const MILLION = 1_000_000;
 const FILL_COUNT = 10_000;
-const ROUNDS = 9;
 const READS = 100;
 /** Documents of each table before the inserts. */
 const STORED = 40_000;
@@ -37,33 +26,14 @@ const schema = defineSchema({
     .index("by_game", ["game", "points"])
     .aggregate("by_points", { by: ["game", "points"], sum: ["points"] }),
 });
-type Model = DataModelOf<typeof schema>;
-type Ctx = QueryCtx<Model>;
-const { query } = createFunctions(schema);
-
-/** The work of this round's query. */
-let work: (ctx: Ctx) => Promise<unknown> = () => Promise.resolve();
-
-const functions = {
-  // A new argument each time, so that no cached result of an earlier round is returned.
-  measure: query({
-    args: { round: z.number() },
-    handler: async (ctx) => {
-      const start = now();
-      await work(ctx);
-      return now() - start;
-    },
-  }),
-};
-const { api } = createApi<{ bench: typeof functions }>();
-
+type Ctx = QueryCtx<DataModelOf<typeof schema>>;
 export async function countingRows(context: BenchContext): Promise<Row[]> {
   return [...await readRows(context), await insertRow(context)];
 }
 
 async function readRows(context: BenchContext): Promise<Row[]> {
   const entries = context.full ? MILLION : MILLION / 10;
-  await using server = await createTestServer({ modules: { schema: { default: schema }, bench: functions } });
+  await using server = await createTestServer({ modules: { schema: { default: schema }, timed } });
   using bare = new DatabaseSync(join(context.folder(), "control.db"));
   bare.exec("CREATE TABLE entries (key TEXT PRIMARY KEY, rid INTEGER NOT NULL) WITHOUT ROWID");
   const insert = bare.prepare("INSERT INTO entries VALUES (?, ?)");
@@ -82,14 +52,14 @@ async function readRows(context: BenchContext): Promise<Row[]> {
   const chess = (ctx: Ctx) => ctx.db.aggregate("scores", "by_points", (q) => q.eq("game", "chess"));
   const middle = (ctx: Ctx) =>
     ctx.db.aggregate("scores", "by_points", (q) => q.eq("game", "chess").gte("points", 500_000));
-  const counted = await medians(server, {
-    times: 1,
+  const counted = await timesOf(server, {
+    count: 1,
     ours: (ctx) => ctx.db.query("scores").withIndex("by_game", (q) => q.eq("game", "chess")).count(),
     bare: () => count.get(),
   });
-  const read = await medians(server, { times: READS, ours: (ctx) => middle(ctx).sum("points") });
-  const position = await medians(server, {
-    times: READS,
+  const read = await timesOf(server, { count: READS, ours: (ctx) => middle(ctx).sum("points") });
+  const position = await timesOf(server, {
+    count: READS,
     ours: (ctx) => chess(ctx).at(Math.floor(entries / 3)),
   });
   const perMillion = MILLION / entries;
@@ -108,35 +78,11 @@ async function readRows(context: BenchContext): Promise<Row[]> {
       control: `${counted.bare.toFixed(1)} ms bare node:sqlite`,
       ratio: counted.ours * perMillion,
       target: { atMost: 40 },
-      details: counted,
+      details: { ...counted },
     },
     aggregateRow(`sum of half of an aggregate of ${entries} documents, ms`, read),
     aggregateRow("document at a position of it, ms", position),
   ];
-}
-
-/** Milliseconds of one operation, ours and the control's: medians of alternating rounds. */
-async function medians(
-  server: TestServer<Model>,
-  { times, ours, bare = () => {} }: {
-    readonly times: number;
-    readonly ours: (ctx: Ctx) => Promise<unknown>;
-    readonly bare?: () => unknown;
-  },
-): Promise<{ readonly ours: number; readonly bare: number }> {
-  const took = { ours: [] as number[], bare: [] as number[] };
-  work = async (ctx) => {
-    for (let n = 0; n < times; n++) await ours(ctx);
-  };
-  // The first rounds warm up.
-  for (let round = -2; round < ROUNDS; round++) {
-    const oursMs = await server.query(api.bench.measure, { round: now() });
-    const start = now();
-    for (let n = 0; n < times; n++) bare();
-    const bareMs = now() - start;
-    if (round >= 0) took.ours.push(oursMs / times), took.bare.push(bareMs / times);
-  }
-  return { ours: median(took.ours), bare: median(took.bare) };
 }
 
 async function insertRow(context: BenchContext): Promise<Row> {

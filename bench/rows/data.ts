@@ -17,17 +17,13 @@ import { z } from "zod";
 import type { BenchContext } from "../context.ts";
 import { type Account, BareData } from "../support/bare_data.ts";
 import { mulberry32, WORKLOAD_SEED } from "../../tests/support/processes/random.ts";
-import { median } from "../support/statistics.ts";
+import { timed, type Times, timesOf } from "../support/timed_query.ts";
 import type { Row } from "../table.ts";
-
-// Taken before functions run, because time is frozen inside them.
-const now = performance.now.bind(performance);
 
 const NOTES = 100_000;
 const WORDS = 5_000;
 const DIMENSIONS = 384;
 const PAGE = 1_000;
-const ROUNDS = 9;
 
 const schema = defineSchema({
   accounts: defineTable({ number: z.number(), name: z.string(), balance: z.number() })
@@ -40,19 +36,7 @@ type Model = DataModelOf<typeof schema>;
 type Ctx = QueryCtx<Model>;
 const { query } = createFunctions(schema);
 
-/** The work of this round's query. */
-let work: (ctx: Ctx) => Promise<unknown> = () => Promise.resolve();
-
 const functions = {
-  // A new argument each time: results of rounds before do not answer it.
-  measure: query({
-    args: { round: z.number() },
-    handler: async (ctx) => {
-      const start = now();
-      await work(ctx);
-      return now() - start;
-    },
-  }),
   page: query({
     args: { cursor: z.string().nullable() },
     handler: async (ctx, { cursor }) => {
@@ -76,33 +60,9 @@ interface Data {
   readonly accounts: readonly Account[];
 }
 
-/** Milliseconds an operation takes, ours and the control's: medians of rounds that take turns. */
-async function compare(
-  { server }: Data,
-  { count, ours, bare }: {
-    readonly count: number;
-    readonly ours: (ctx: Ctx) => Promise<unknown>;
-    readonly bare: () => unknown;
-  },
-): Promise<{ ours: number; bare: number }> {
-  const times = { ours: [] as number[], bare: [] as number[] };
-  work = async (ctx) => {
-    for (let n = 0; n < count; n++) await ours(ctx);
-  };
-  // The first rounds warm up.
-  for (let round = -2; round < ROUNDS; round++) {
-    const took = await server.query(api.bench.measure, { round: now() });
-    const start = now();
-    for (let n = 0; n < count; n++) bare();
-    const bareTook = now() - start;
-    if (round >= 0) times.ours.push(took / count), times.bare.push(bareTook / count);
-  }
-  return { ours: median(times.ours), bare: median(times.bare) };
-}
-
 const us = (ms: number) => `${(ms * 1000).toFixed(1)} us`;
 
-function row(name: string, times: { ours: number; bare: number }, control = "bare node:sqlite"): Row {
+function row(name: string, times: Times, control = "bare node:sqlite"): Row {
   return {
     name,
     measured: us(times.ours),
@@ -114,14 +74,16 @@ function row(name: string, times: { ours: number; bare: number }, control = "bar
 }
 
 export async function dataRows(context: BenchContext): Promise<Row[]> {
-  await using server = await createTestServer({ modules: { schema: { default: schema }, bench: functions } });
+  await using server = await createTestServer({
+    modules: { schema: { default: schema }, bench: functions, timed },
+  });
   using bare = new BareData(join(context.folder(), "control.db"));
   const data: Data = { server, bare, accounts: await fillAccounts(server, bare, context.full ? 1e6 : 1e5) };
   const rows = [...await pointAndRange(data), ...await walk(data)];
   await fillNotes(data);
   rows.push(row(
     `search for two words in ${NOTES} documents, first 10`,
-    await compare(data, {
+    await timesOf(server, {
       count: 20,
       ours: (ctx) =>
         ctx.db.query("notes").withSearchIndex("by_body", (q) => q.search("body", `${word()} ${word()}`)).take(
@@ -136,15 +98,15 @@ export async function dataRows(context: BenchContext): Promise<Row[]> {
 }
 
 async function pointAndRange(data: Data): Promise<Row[]> {
-  const { bare, accounts } = data;
+  const { server, bare, accounts } = data;
   const anId = () => accounts[below(accounts.length)]?._id ?? "";
-  const point = await compare(data, {
+  const point = await timesOf(server, {
     count: 2_000,
     ours: (ctx) => ctx.db.get(anId() as never),
     bare: () => bare.point(anId()),
   });
   const from = () => below(accounts.length - 100);
-  const range = await compare(data, {
+  const range = await timesOf(server, {
     count: 100,
     ours: (ctx) => {
       const first = from();
@@ -161,7 +123,7 @@ async function pointAndRange(data: Data): Promise<Row[]> {
 
 /** Walks over all accounts, a page a query; memory is looked at after a tenth and at the end. */
 async function walk({ server, bare, accounts }: Data): Promise<Row[]> {
-  const start = now();
+  const start = performance.now();
   let rows = 0;
   let early = 0;
   for (let cursor: string | null = null, isDone = false; !isDone;) {
@@ -171,14 +133,14 @@ async function walk({ server, bare, accounts }: Data): Promise<Row[]> {
     isDone = page.isDone;
     if (early === 0 && rows >= accounts.length / 10) early = Deno.memoryUsage().rss;
   }
-  const took = now() - start;
+  const took = performance.now() - start;
   const grownMiB = (Deno.memoryUsage().rss - early) / 2 ** 20;
   if (rows !== accounts.length) throw new Error(`The walk met ${rows} of ${accounts.length} documents`);
-  const bareStart = now();
+  const bareStart = performance.now();
   for (let after = -1, page = bare.page(after, PAGE); page.length > 0; page = bare.page(after, PAGE)) {
     after = page.at(-1)?.number ?? Infinity;
   }
-  const times = { ours: took / rows, bare: (now() - bareStart) / rows };
+  const times = { ours: took / rows, bare: (performance.now() - bareStart) / rows };
   return [row(`walk over ${rows} documents in pages of ${PAGE}, each`, times), {
     name: `memory gained by the last nine tenths of that walk`,
     measured: `${grownMiB.toFixed(0)} MiB`,
@@ -198,7 +160,7 @@ async function nearest(data: Data, count: number): Promise<Row> {
       for (const at of vectors) await db.insert("things", { at });
     });
   }
-  const times = await compare(data, {
+  const times = await timesOf(server, {
     count: 2,
     ours: (ctx) => ctx.db.vectorSearch("things", "by_at", { vector: vector(), limit: 10 }),
     bare: () => bare.nearest(vector()),
