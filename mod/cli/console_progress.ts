@@ -116,7 +116,7 @@ function figures(
 const SIZES = ["bytes", "KiB", "MiB", "GiB", "TiB"] as const;
 
 function amountText(amount: number, unit: Progress["unit"]): string {
-  if (unit !== "bytes") return `${amount} ${unit}`;
+  if (unit !== "bytes") return `${amount} ${amount === 1 ? unit.slice(0, -1) : unit}`;
   let size = 0;
   let value = amount;
   while (value >= 1024 && size < SIZES.length - 1) {

@@ -169,7 +169,7 @@ Deno.test("an app is deployed, looked after and migrated from the command line",
       assert.equal(dry.out, "Tried 1 document of notes: 1 would change. Nothing has changed.\n", dry.err);
       const done = await onServer("migrate", "change:shorten", "--table", "notes");
       assert.equal(done.out, "Migrated 1 document of notes.\n", done.err);
-      assert.match(done.err, /^Migrating notes, 1 documents$/m, "progress is shown");
+      assert.match(done.err, /^Migrating notes, 1 document$/m, "progress is shown");
       assert.deepEqual((await call("query", "notes:list")).map(({ body }: { body: string }) => body), [
         "abc",
       ]);

@@ -7,8 +7,12 @@ const COMPILER = "node_modules/typescript/bin/tsc";
 const ERROR = /^(.+?)\(\d+,\d+\): error TS\d+: /;
 const ERRORS_SHOWN = 20;
 
-/** Throws a `StartError` with the type errors in the functions. Does nothing for an app without TypeScript. */
-export async function checkAppTypes(functionsDir: string): Promise<void> {
+/**
+ * Throws a `StartError` with the type errors in the functions. Does nothing for an app without TypeScript.
+ *
+ * @param warn Called if the compiler fails before it checks types, for example because of its configuration.
+ */
+export async function checkAppTypes(functionsDir: string, warn: (message: string) => void): Promise<void> {
   const config = await configOf(functionsDir);
   const compiler = config === null ? null : await findUpward(dirname(config), COMPILER);
   if (config === null || compiler === null) return;
@@ -16,21 +20,32 @@ export async function checkAppTypes(functionsDir: string): Promise<void> {
   // Set by the npm package, whose first line is the path of Node. Started through sh, the only program that may run.
   const [node] = (Deno.env.get("SYNCLINE_PROGRAM") ?? "node").split("\n");
   const flags = ["--noEmit", "--incremental", "false", "--pretty", "false", "--project", config];
-  const { success, stdout } = await new Deno.Command("sh", {
+  const { success, stdout, stderr } = await new Deno.Command("sh", {
     args: ["-c", 'exec "$0" "$@"', node ?? "node", compiler, ...flags],
     cwd: root,
     stdin: "null",
-    stderr: "null",
   }).output();
   if (success) return;
-  const errors = errorsBelow(functionsDir, { root, output: new TextDecoder().decode(stdout) });
-  if (errors.length === 0) return;
+  const output = new TextDecoder().decode(stdout);
+  const errors = errorsBelow(functionsDir, { root, output });
+  if (errors.length === 0) {
+    const lines = `${output}\n${new TextDecoder().decode(stderr)}`.split("\n");
+    if (lines.some(isSourceError)) return;
+    const first = lines.find((line) => line.trim() !== "")?.trim() ?? "no output";
+    return warn(`The types of the functions were not checked, because tsc failed: ${first}`);
+  }
   const more = errors.length > ERRORS_SHOWN ? [`and ${errors.length - ERRORS_SHOWN} more`] : [];
   throw new StartError(
     `The functions have type errors, so nothing was deployed. Fix them, or pass --skip-type-check\n${
       [...errors.slice(0, ERRORS_SHOWN), ...more].join("\n")
     }`,
   );
+}
+
+/** Whether a line is an error of a source file, not of the configuration. */
+function isSourceError(line: string): boolean {
+  const file = ERROR.exec(line)?.[1];
+  return file !== undefined && !file.endsWith(".json");
 }
 
 /** Errors of files in a folder, with their indented lines. */

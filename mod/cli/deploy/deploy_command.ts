@@ -215,7 +215,9 @@ async function deploy(options: DeployOptions): Promise<string> {
   if (versions.some((version) => version.hash === hash && version.current)) {
     return `${await setVariables(target, { variables, dryRun })}Nothing has changed: ${hash} is served.`;
   }
-  if (!options.skipTypeCheck) await checkAppTypes(functionsDir);
+  if (!options.skipTypeCheck) {
+    await checkAppTypes(functionsDir, (message) => commandLog()("warn", message));
+  }
   // A version that the server has is not sent again. With the served frontend, it is another version.
   const kept = !keepFrontend && versions.some((version) => version.hash === hash);
   const serve = (dryRun: boolean) =>
