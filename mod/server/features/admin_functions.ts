@@ -13,6 +13,8 @@ import {
   liveConfig,
   settingSpecs,
 } from "../../config/settings.ts";
+import { OptionValueError } from "../../config/option_types.ts";
+import { StartError } from "../../config/start_error.ts";
 import { ServiceError, UserError } from "../../errors.ts";
 import type { ActionAccess } from "../../functions/main_actions.ts";
 import { SystemCalls } from "../../functions/system_calls.ts";
@@ -136,8 +138,8 @@ export function startAdminFunctions(
     try {
       return liveBucket(explicitOptions, settings.texts, location);
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
-      throw new UserError("invalid_setting", message, { name: null });
+      if (!(error instanceof OptionValueError || error instanceof StartError)) throw error;
+      throw new UserError("invalid_setting", error.message, { name: null });
     }
   }
   return {
