@@ -3,7 +3,7 @@ import { createElement as h, type ReactElement, type ReactNode, useState } from 
 import { useQueries } from "../use_queries.ts";
 import { ownAccount } from "../../accounts/own_account.ts";
 import { usePasskeys, useSecondFactor } from "../accounts/mod.ts";
-import { type Attempt, Button, Field, Form, Problem, useAttempt } from "./elements.ts";
+import { type Attempt, Button, Form, PasswordField, Problem, useAttempt } from "./elements.ts";
 import { codeOf, useTexts } from "./texts.ts";
 import { ProofForm } from "./two_steps.ts";
 
@@ -17,8 +17,8 @@ export interface Confirmation {
   run(change: () => Promise<unknown>): Promise<void>;
 }
 
-/** `attempt` shows the errors of changes. */
-export function useConfirmation(attempt: Attempt): Confirmation {
+/** `attempt` shows the errors of changes. `endStep` is called before a change is made again: a step would hide its error. */
+export function useConfirmation(attempt: Attempt, endStep: () => void): Confirmation {
   const [waiting, setWaiting] = useState<(() => Promise<unknown>) | null>(null);
   const end = () => setWaiting(null);
   const make = async (change: () => Promise<unknown>) => {
@@ -34,9 +34,10 @@ export function useConfirmation(attempt: Attempt): Confirmation {
     run: (change) => attempt.run(() => make(change)),
     form: waiting && h(Proof, {
       onCancel: end,
-      async onProved() {
+      onProved() {
         end();
-        await attempt.run(waiting);
+        endStep();
+        return attempt.run(waiting);
       },
     }),
   };
@@ -97,14 +98,7 @@ export function PasswordForm(
       onSubmit: (field) => onPassword(field("password")),
       more: h(Button, { look: "link", onClick: onCancel }, texts.cancel),
     },
-    h(Field, {
-      attempt,
-      label: texts.password,
-      name: "password",
-      type: "password",
-      autoComplete: "current-password",
-      faults: ["invalid_credentials"],
-    }),
+    h(PasswordField, { attempt }),
   );
 }
 
@@ -112,7 +106,5 @@ export function PasswordForm(
 export function useHasPassword(): boolean | undefined {
   // Errors as values, because the account may end while the settings are open.
   const { account } = useQueries({ account: { query: ownAccount, args: {} } });
-  return account === undefined || account === null || account instanceof Error
-    ? undefined
-    : account.hasPassword;
+  return account instanceof Error ? undefined : account?.hasPassword;
 }

@@ -199,6 +199,18 @@ export function HiddenEmail({ email }: { readonly email: string }): ReactElement
   return h("input", { type: "email", autoComplete: "username", value: email, readOnly: true, hidden: true });
 }
 
+/** The field for the password of an account. */
+export function PasswordField({ attempt }: { readonly attempt: Attempt }): ReactElement {
+  return h(Field, {
+    attempt,
+    label: useTexts().password,
+    name: "password",
+    type: "password",
+    autoComplete: "current-password",
+    faults: ["invalid_credentials"],
+  });
+}
+
 /** The field for a new password. */
 export function NewPasswordField(
   { attempt, label }: { readonly attempt: Attempt; readonly label: string },
@@ -206,12 +218,12 @@ export function NewPasswordField(
   return h(Field, {
     attempt,
     label,
-    hint: useTexts().passwordHint,
     name: "password",
     type: "password",
     autoComplete: "new-password",
-    minLength: 8,
     faults: ["weak_password", "invalid_password"],
+    minLength: 8,
+    hint: useTexts().passwordHint,
   });
 }
 
@@ -223,9 +235,9 @@ export function CodeField(
     attempt,
     label,
     name: "code",
-    inputMode: "numeric",
     autoComplete: "one-time-code",
     faults: ["invalid_code"],
+    inputMode: "numeric",
   });
 }
 

@@ -18,13 +18,13 @@ export function PasskeyList(): ReactNode {
   const hasPassword = useHasPassword();
   const isSupported = usePasskeySupport();
   const attempt = useAttempt();
-  const confirmation = useConfirmation(attempt);
   const [step, setStep] = useState<Step | null>(null);
+  const end = () => setStep(null);
+  const confirmation = useConfirmation(attempt, end);
   if (passkeys === null || factors === null) return null;
   if (passkeys === undefined || factors === undefined || hasPassword === undefined) return h(Loading);
   // Accounts with a factor confirm it instead.
   const needsPassword = hasPassword && passkeys.length === 0 && factors.totp === null;
-  const end = () => setStep(null);
   const add = async (options: { readonly password?: string } = {}) =>
     setStep({ name: "rename", passkeyId: await addPasskey(options) });
   const renamed = step?.name === "rename"

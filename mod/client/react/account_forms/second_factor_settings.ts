@@ -18,11 +18,11 @@ export function SecondFactorSettings(): ReactNode {
   const { factors, ...change } = useSecondFactor();
   const hasPassword = useHasPassword();
   const attempt = useAttempt();
-  const confirmation = useConfirmation(attempt);
   const [step, setStep] = useState<Step | null>(null);
+  const end = () => setStep(null);
+  const confirmation = useConfirmation(attempt, end);
   if (factors === null) return null;
   if (factors === undefined || hasPassword === undefined) return h(Loading);
-  const end = () => setStep(null);
 
   const start = async (options: { readonly password?: string } = {}) =>
     setStep({ name: "scan", totp: await change.startTotp(options) });

@@ -13,7 +13,17 @@ import type { SignInWays } from "../../accounts/accounts.ts";
 import { usePasskeySignIn } from "../accounts/mod.ts";
 import { useClient } from "../provider.ts";
 import { useAuth } from "../use_auth.ts";
-import { type Attempt, Button, CodeField, codeFrom, Field, Form, Panel, useAttempt } from "./elements.ts";
+import {
+  type Attempt,
+  Button,
+  CodeField,
+  codeFrom,
+  Field,
+  Form,
+  Panel,
+  PasswordField,
+  useAttempt,
+} from "./elements.ts";
 import { codeOf, useTexts } from "./texts.ts";
 import { type SignInStep, TwoSteps } from "./two_steps.ts";
 
@@ -139,14 +149,7 @@ function FirstStep(
           autoComplete: "username webauthn",
           faults: ["invalid_email"],
         }),
-        h(Field, {
-          attempt,
-          label: texts.password,
-          name: "password",
-          type: "password",
-          autoComplete: "current-password",
-          faults: ["invalid_credentials"],
-        }),
+        h(PasswordField, { attempt }),
       ),
       h(PasskeyButton, { attempt }),
       ways?.magicLink ? h(Button, { attempt, onClick: sendCode }, texts.mailSignIn) : null,
@@ -195,7 +198,7 @@ function PasskeyButton({ attempt }: { readonly attempt: Attempt }): ReactNode {
 
 /** Whether the browser supports passkeys; `undefined` until that is known. */
 export function usePasskeySupport(): boolean | undefined {
-  const [isSupported, setSupported] = useState<boolean | undefined>(undefined);
+  const [isSupported, setSupported] = useState<boolean>();
   useEffect(() => {
     void supportsPasskeys().then(setSupported);
   }, []);

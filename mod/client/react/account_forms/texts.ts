@@ -160,8 +160,8 @@ export function problemOf(texts: FormTexts, error: unknown): string {
       retryAfterMs?: number | null;
       retryAfter?: number | null;
     };
-    const waitMs = retryAfterMs ?? retryAfter ?? null;
-    if (waitMs !== null) return texts.rateLimited(Math.ceil(waitMs / 1000));
+    const waitMs = retryAfterMs ?? retryAfter;
+    if (waitMs) return texts.rateLimited(Math.ceil(waitMs / 1000));
   }
   if (code !== null) return texts.errors[code] ?? (error as Error).message;
   if (error instanceof DOMException) {
