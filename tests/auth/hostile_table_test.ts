@@ -1,4 +1,4 @@
-/** All that is tried against signing in with others and against tokens of other issuers, counted in one place. */
+/** Counts the attacks on sign-in with external providers and on tokens of other issuers. */
 import assert from "node:assert/strict";
 import { brokenKeySets, tokenVectors } from "./issuers/token_vectors.ts";
 import { addressVectors, answerVectors, redirectVectors, stateVectors } from "./oauth/hostile_vectors.ts";

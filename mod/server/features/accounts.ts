@@ -54,7 +54,7 @@ const KEY_REPLACED =
 const NO_MAIL =
   "No mail server is configured (--smtp-url): sign-in by mail is not offered and passwords cannot be reset";
 
-/** Throws a `StartError` if the mail server, a template or the file of providers cannot be used. */
+/** Throws a `StartError` if the mail server, a template or the providers file cannot be used. */
 export async function startAccounts(
   context: FeatureContext,
   { secret, metrics }: { readonly secret: LoadedSecret; readonly metrics: Metrics | null },

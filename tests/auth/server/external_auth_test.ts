@@ -1,4 +1,4 @@
-/** Signing in with others against a real OpenID provider and a whole server, the last part in a browser. */
+/** Sign-in with external providers: a real OpenID provider, a whole server, and a browser. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { launchChromium } from "../../support/chromium.ts";
