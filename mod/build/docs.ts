@@ -301,6 +301,7 @@ export async function generatedPages(): Promise<Map<string, string>> {
     streams: `${repository}mod/client/streams/mod.ts`,
     reactStreams: `${repository}mod/client/react/streams/mod.ts`,
   };
+  const bindings = ["vue"].map((name) => [name, `${repository}mod/client/${name}/mod.ts`] as const);
   const functions = new ApiReference([api.functions, api.testing]);
   const { functions: _, testing: __, ...ofClients } = api;
   const client = new ApiReference(Object.values(ofClients));
@@ -322,6 +323,10 @@ export async function generatedPages(): Promise<Map<string, string>> {
       ["client_api", "react-presence", () => client.render(api.reactPresence)],
       ["client_api", "streams", () => client.render(api.streams)],
       ["client_api", "react-streams", () => client.render(api.reactStreams)],
+      // The names are those of `syncline/react`.
+      ...bindings.map(([name, entry]) =>
+        ["client_api", name, () => new ApiReference([entry]).render(entry)] as const
+      ),
     ];
   const pages = new Map<string, string>();
   for (const [name, part, render] of parts) {

@@ -73,7 +73,7 @@ function withReact(text: string): string {
       "react/jsx-runtime": `${types}/jsx-runtime`,
       "react-dom/client": `${project.imports["@types/react-dom"]}/client`,
       "vitest": new URL("vitest_stand_in.ts", import.meta.url).href,
-      "vue": new URL("vue_stand_in.ts", import.meta.url).href,
+      "vue": project.imports["vue"],
     },
     compilerOptions: { jsx, jsxImportSource, lib: ["deno.window", "dom"] },
   });

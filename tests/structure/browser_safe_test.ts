@@ -16,6 +16,7 @@ const ENTRY_POINTS = [
   "mod/client/react/presence/mod.ts",
   "mod/client/streams/mod.ts",
   "mod/client/react/streams/mod.ts",
+  "mod/client/vue/mod.ts",
   "mod/functions/api/mod.ts",
 ];
 

@@ -45,7 +45,7 @@ export async function writeDeclarations(
           moduleResolution: ts.ModuleResolutionKind.Bundler,
           lib: ["lib.esnext.d.ts", "lib.dom.d.ts", "lib.dom.iterable.d.ts"],
           types: [],
-          paths: { react: [typesOf("@types/react")], zod: [typesOf("zod")] },
+          paths: { react: [typesOf("@types/react")], vue: [typesOf("vue")], zod: [typesOf("zod")] },
           strict: true,
           noUncheckedIndexedAccess: true,
           exactOptionalPropertyTypes: true,

@@ -4,6 +4,7 @@
 export const ENTRIES = {
   client: "../mod.ts",
   react: "../react/mod.ts",
+  vue: "../vue/mod.ts",
   accounts: "../account_features/mod.ts",
   "react/accounts": "../react/accounts/mod.ts",
   "react/account-forms": "../react/account_forms/mod.ts",
@@ -26,8 +27,14 @@ export function exportOf(name: string): Readonly<Record<string, string>> {
   };
 }
 
+/** Entries for frameworks other than React. */
+export const BINDINGS = ["vue"] as const;
+
 /** Peer dependencies with their minimum versions. */
-export const PEERS: Readonly<Record<string, string>> = { react: ">=19", zod: "^4" };
+export const PEERS: Readonly<Record<string, string>> = { react: ">=19", vue: ">=3.5", zod: "^4" };
+
+/** Peers that an app needs only for their entry. */
+export const FRAMEWORKS: readonly string[] = ["react", ...BINDINGS];
 
 /** Left to the app's bundler. */
 export const EXTERNAL: readonly string[] = Object.keys(PEERS);

@@ -4,6 +4,4 @@ export const reactLimits = {
   mountMs: 5_000,
   /** How long a query stays live for a suspended component; a component that still waits subscribes again. */
   suspendedMs: 60_000,
-  /** Pages of one list; each is a live query, and a connection supports 1,024 of them. */
-  pagesMax: 256,
 } as const;

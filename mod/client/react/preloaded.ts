@@ -1,9 +1,10 @@
 /** Query results included in a server-rendered page, live once the page's own subscription has a result. */
 import { useMemo, useSyncExternalStore } from "react";
 import type { FunctionName, ResultOf } from "../../protocol/client_function_names.ts";
+import type { Outcome, Store } from "../bindings/query_store.ts";
 import { shareStructure } from "../queries/share_structure.ts";
 import type { Preloaded } from "./preload_query.ts";
-import { type Outcome, type Store, useQueryStore, valueOf } from "./query_store.ts";
+import { useQueryStore, valueOf } from "./use_query_store.ts";
 
 /**
  * Returns the result of a preloaded query: first the preloaded value, on the server and during hydration, then the live result.

@@ -1,5 +1,6 @@
 /** Provides the client to hooks. */
 import { createContext, createElement, type ReactElement, type ReactNode, useContext } from "react";
+import { present } from "../bindings/calls.ts";
 import type { SynclineClient } from "../client.ts";
 
 /** `undefined` outside a provider, `null` without a live client. */
@@ -31,10 +32,4 @@ export function useClient(): SynclineClient | null {
 /** Returns the client of the provider. Throws if there is none. */
 export function useSyncline(): SynclineClient {
   return present(useClient());
-}
-
-/** Returns the client for an operation that needs one. Throws during server rendering. */
-export function present(client: SynclineClient | null): SynclineClient {
-  if (client === null) throw new Error("No live client during server rendering");
-  return client;
 }

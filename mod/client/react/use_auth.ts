@@ -7,26 +7,9 @@ import {
   useMemo,
   useSyncExternalStore,
 } from "react";
-import type { Accounts } from "../accounts/accounts.ts";
 import type { AuthState } from "../accounts/auth.ts";
-import { present, useClient } from "./provider.ts";
-
-/** The signed-in user, and the methods to change it. */
-export interface AuthView {
-  readonly status: AuthState["status"];
-  /** The user's id with the server's own accounts; `null` for the app's own tokens, and when signed out. */
-  readonly userId: string | null;
-  /** Whether the state is not known yet. */
-  readonly isLoading: boolean;
-  readonly isAuthenticated: boolean;
-  /** `client.auth`: sign-up, sign-in, sign-out. Throws during server rendering. */
-  readonly auth: Accounts;
-}
-
-/** Lets components destructure `auth` during server rendering and use it later. */
-const noAccounts = new Proxy({}, { get: () => present(null) }) as Accounts;
-
-const loading: AuthState = { status: "loading" };
+import { accountsOf, authStore, type AuthView, loadingAuth, signedInView } from "../bindings/auth_store.ts";
+import { useClient } from "./provider.ts";
 
 /**
  * Returns the signed-in user: with the app's own tokens if it calls `client.setAuth`, otherwise with the server's accounts, whose
@@ -35,18 +18,12 @@ const loading: AuthState = { status: "loading" };
  */
 export function useAuth(): AuthView {
   const client = useClient();
-  const store = useMemo(() => ({
-    subscribe: (listener: () => void) => client?.onAuthState(listener) ?? (() => {}),
-    read: () => client?.authState() ?? loading,
-  }), [client]);
-  const state = useSyncExternalStore(store.subscribe, store.read, () => loading);
+  const store = useMemo(() => authStore(client), [client]);
+  const state = useSyncExternalStore(store.subscribe, store.read, () => loadingAuth);
   return useMemo(() => ({
-    status: state.status,
-    userId: state.status === "signedIn" ? state.userId : null,
-    isLoading: state.status === "loading",
-    isAuthenticated: state.status === "signedIn",
+    ...signedInView(state),
     get auth() {
-      return client?.auth ?? noAccounts;
+      return accountsOf(client);
     },
   }), [client, state]);
 }

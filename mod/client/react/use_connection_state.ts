@@ -1,8 +1,8 @@
 /** Connection state in components. */
 import { useMemo, useSyncExternalStore } from "react";
+import type { Store } from "../bindings/query_store.ts";
 import type { ConnectionState, SynclineClient } from "../client.ts";
 import { useClient } from "./provider.ts";
-import type { Store } from "./query_store.ts";
 
 /** State during server rendering and hydration. */
 const unconnected: ConnectionState = Object.freeze({
@@ -30,19 +30,18 @@ export function useConnectionState(): ConnectionState {
 }
 
 function connectionStore(client: SynclineClient | null): Store<ConnectionState> {
-  if (client === null) return { subscribe: () => () => {}, read: () => unconnected };
-  let state = client.connectionState();
+  let state = unconnected;
+  let key = "";
   const read = () => {
-    const now = client.connectionState();
-    if (!isSame(state, now)) state = now;
+    const now = client?.connectionState() ?? unconnected;
+    const nowKey = JSON.stringify(now, withoutAge);
+    if (nowKey !== key) [state, key] = [now, nowKey];
     return state;
   };
-  return { subscribe: (listener) => client.onConnectionState(listener), read };
+  return { subscribe: (listener) => client?.onConnectionState(listener) ?? (() => {}), read };
 }
 
-/** Ignores the ages, which differ at each call; a change of the oldest call counts. */
-function isSame(a: ConnectionState, b: ConnectionState): boolean {
-  return (Object.keys(b) as (keyof ConnectionState)[]).every((key) =>
-    key === "oldestCallAgeMs" ? (a[key] === null) === (b[key] === null) : Object.is(a[key], b[key])
-  );
+/** Ignores the age of the oldest call, which differs each time, but not whether there is a call. */
+function withoutAge(name: string, value: unknown): unknown {
+  return name === "oldestCallAgeMs" ? value === null : value;
 }

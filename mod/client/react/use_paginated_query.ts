@@ -1,22 +1,9 @@
 /** A live list loaded page by page. */
 import { useMemo, useSyncExternalStore } from "react";
-import type { FunctionReference } from "../../protocol/function_reference.ts";
-import type { FunctionName, PassedArgs, ResultOf } from "../../protocol/client_function_names.ts";
-import { type ListView, loadingList, PageList, type PageStatus } from "./page_list.ts";
-import type { PageResult } from "./page_ranges.ts";
+import { idleList, loadingList, PageList, type PageStatus } from "../bindings/page_list.ts";
+import type { ListArgs, PaginatedName, RowOf } from "../bindings/types.ts";
 import { useClient } from "./provider.ts";
-import { named, type Store, useResolvedQuery } from "./query_store.ts";
-
-/** A query that takes `paginationOpts` and returns the result of `paginate`; or any path. */
-export type PaginatedName =
-  | Extract<FunctionName<"query">, string>
-  | FunctionReference<"query", never, PageResult>;
-
-/** Arguments of a paginated query without `paginationOpts`, which the hook provides. */
-export type ListArgs<Name> = Omit<PassedArgs<Name>, "paginationOpts">;
-
-/** Row type of a paginated query. */
-export type RowOf<Name> = ResultOf<Name> extends { readonly page: readonly (infer Row)[] } ? Row : unknown;
+import { named, useResolvedQuery } from "./use_query_store.ts";
 
 /** The list and a function to load more. */
 export interface PaginatedQuery<Row> {
@@ -47,7 +34,7 @@ export function usePaginatedQuery<Name extends PaginatedName>(
   const client = useClient();
   const asked = useResolvedQuery(query, args);
   const list = useMemo(
-    () => client === null || asked === null ? idleList : new PageList(client, asked, initialNumItems),
+    () => asked === null ? idleList : new PageList(client, asked.path, asked.args, initialNumItems),
     [client, asked],
   );
   const { results, status, error } = useSyncExternalStore(list.subscribe, list.read, () => loadingList);
@@ -59,9 +46,3 @@ export function usePaginatedQuery<Name extends PaginatedName>(
     loadMore: list.loadMore,
   }), [results, status, list]);
 }
-
-const idleList: Store<ListView> & Pick<PageList, "loadMore"> = {
-  subscribe: () => () => {},
-  read: () => loadingList,
-  loadMore: () => {},
-};

@@ -3,8 +3,8 @@ import { useMemo, useSyncExternalStore } from "react";
 import { canonicalJson } from "../../protocol/canonical_json.ts";
 import { functionPath } from "../../protocol/function_reference.ts";
 import type { FunctionName, PassedArgs, ResultOf } from "../../protocol/client_function_names.ts";
+import { idleStore, type Outcome, queryStore, type Store } from "../bindings/query_store.ts";
 import { useClient } from "./provider.ts";
-import { idleStore, type Outcome, queryStore, type Store } from "./query_store.ts";
 
 /** Queries by caller-chosen names. */
 export type QueriesToAsk<Names extends Record<string, FunctionName<"query">>> = {
@@ -42,9 +42,7 @@ export function useQueries<const Names extends Record<string, FunctionName<"quer
     const stores = asked.map(([name, path, args]) =>
       [
         name,
-        client === null || args === "skip"
-          ? idleStore
-          : queryStore(client, path, args as Record<string, unknown>),
+        args === "skip" ? idleStore : queryStore(client, path, args as Record<string, unknown>),
       ] as const
     );
     return joinStores(stores);

@@ -1,8 +1,8 @@
 /** One live query in a component. */
 import { useSyncExternalStore } from "react";
 import type { FunctionName, ResultOf } from "../../protocol/client_function_names.ts";
-import { nothing, useQueryStore, valueOf } from "./query_store.ts";
-import type { QueryArgs } from "./types.ts";
+import type { QueryArgs } from "../bindings/types.ts";
+import { nothing, useQueryStore, valueOf } from "./use_query_store.ts";
 
 /**
  * Returns the query's live result and re-renders only when it changes. `undefined` while it loads and for `"skip"`. Arguments

@@ -1,10 +1,11 @@
 /** A live query that suspends the component while it loads. */
 import { use, useMemo, useSyncExternalStore } from "react";
 import type { CallArgs, FunctionName, ResultOf } from "../../protocol/client_function_names.ts";
+import { queryStore, type Store } from "../bindings/query_store.ts";
 import type { SynclineClient } from "../client.ts";
 import { reactLimits } from "./limits.ts";
 import { useSyncline } from "./provider.ts";
-import { queryStore, type ResolvedQuery, type Store, useResolvedQuery, valueOf } from "./query_store.ts";
+import { type ResolvedQuery, useResolvedQuery, valueOf } from "./use_query_store.ts";
 
 /**
  * Queries of suspended components, by client and query. A component that suspends before it is mounted has no state, so the

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { refuseOtherKind, runBuild } from "../../build/output_file.ts";
 import { writeDeclarations } from "../../client/build/declarations.ts";
 import { sizeOf, writeModules } from "../../client/build/javascript.ts";
-import { ENTRIES } from "../../client/build/package_files.ts";
+import { BINDINGS, ENTRIES } from "../../client/build/package_files.ts";
 import { copyTree, projectDir } from "./copy_tree.ts";
 import { createManifest, synclineManifest } from "./manifests.ts";
 import { writeProgram } from "./node_program.ts";
@@ -62,6 +62,9 @@ async function checkSizes(dir: string): Promise<boolean> {
     const hooks = await sizeOf(dir, ["client", "react", name, `react/${name}`]) - core - react - feature;
     fits.push(report(`syncline/${name}, additional`, feature, KIB));
     fits.push(report(`syncline/react/${name}, additional`, hooks, KIB));
+  }
+  for (const name of BINDINGS) {
+    fits.push(report(`syncline/${name}, additional`, await sizeOf(dir, ["client", name]) - core, 2 * KIB));
   }
   const used = ["client", "react", "accounts", "react/accounts"];
   const forms = await sizeOf(dir, [...used, "react/account-forms"]) - await sizeOf(dir, used);

@@ -1,6 +1,6 @@
 /** The `package.json` of both packages. */
 import project from "../../../deno.json" with { type: "json" };
-import { exportOf, PEERS } from "../../client/build/package_files.ts";
+import { exportOf, FRAMEWORKS, PEERS } from "../../client/build/package_files.ts";
 import { projectDir } from "./copy_tree.ts";
 import { nativePackages } from "./native_packages.ts";
 
@@ -44,7 +44,7 @@ async function remoteAddress(): Promise<string | null> {
 export async function synclineManifest(entries: readonly string[]): Promise<string> {
   return text({
     name: "syncline",
-    description: "A self-hosted realtime backend: server, commands, client and React hooks",
+    description: "A self-hosted realtime backend: server, commands, client and bindings for React and Vue",
     ...common,
     ...links(await remoteAddress()),
     bin: { syncline: "bin/syncline.mjs" },
@@ -55,8 +55,8 @@ export async function synclineManifest(entries: readonly string[]): Promise<stri
       "./package.json": "./package.json",
     },
     peerDependencies: PEERS,
-    // Apps use zod to declare functions. React is optional.
-    peerDependenciesMeta: { react: { optional: true } },
+    // Apps use zod to declare functions. Frameworks are optional.
+    peerDependenciesMeta: Object.fromEntries(FRAMEWORKS.map((name) => [name, { optional: true }])),
     // The Deno runtime and the image library; npm installs the packages for the current platform.
     optionalDependencies: await nativePackages(),
   });

@@ -18,8 +18,23 @@ import { renameWithRetries } from "./rename.ts";
 /** Folder of the package. This module is bundled into a file of its subfolder. */
 const home = fileURLToPath(new URL("..", import.meta.url));
 
-export const templates = ["react", "plain", "showcase", "server"] as const;
+export const templates = ["react", "vue", "plain", "showcase", "server"] as const;
 export type Template = (typeof templates)[number];
+
+/** Templates of other frameworks than React. They contain the page, and take the rest from `react`. */
+const pages: readonly Template[] = ["vue"];
+/** Files of `react` that do not depend on the framework. */
+const shared = [
+  "functions",
+  "tests",
+  "src/style.css",
+  ".cursor",
+  ".vscode",
+  ".mcp.json",
+  ".dockerignore",
+  "Dockerfile",
+  "_gitignore",
+];
 
 /** The templates in this package. */
 export function templateFolder(template: Template): string {
@@ -30,6 +45,14 @@ export function templateFolder(template: Template): string {
 export function ownVersion(): string {
   return (JSON.parse(readFileSync(join(home, "package.json"), "utf8")) as { readonly version: string })
     .version;
+}
+
+/** Copies the files of a template from the folder of all templates. */
+export function copyTemplate(template: Template, { from, to }: Record<"from" | "to", string>): void {
+  for (const name of pages.includes(template) ? shared : []) {
+    cpSync(join(from, "react", name), join(to, name), { recursive: true });
+  }
+  cpSync(join(from, template), to, { recursive: true });
 }
 
 /** Creates an app in a new or empty folder. On failure, throws a `PlainError` and leaves the folder unchanged. */
@@ -44,7 +67,7 @@ export function scaffold(folder: string, template: Template): void {
   mkdirSync(parent, { recursive: true });
   const draft = mkdtempSync(join(parent, ".syncline-"));
   try {
-    cpSync(templateFolder(template), draft, { recursive: true });
+    copyTemplate(template, { from: join(home, "templates"), to: draft });
     // A temporary folder is closed to other users, such as the one of a service.
     chmodSync(draft, 0o777 & ~process.umask());
     // npm renames a .gitignore in packages.

@@ -9,7 +9,7 @@ const SERVED_FOLDERS = ["client", "protocol"];
 /** `<folder>/<module>.ts` in lower case: no dots or encoding that could lead out of the folder. */
 const MODULE_PATH = /^([a-z]+)(?:\/[a-z0-9_]+)*\/[a-z0-9_]+\.ts$/;
 
-/** Entry modules by name. The hooks import `react` by name, which the page's import map resolves. */
+/** Entry modules by name. Those for a framework import it by name, which the page's import map resolves. */
 const ENTRIES = {
   client: "client/mod.ts",
   react: "client/react/mod.ts",
@@ -20,6 +20,7 @@ const ENTRIES = {
   react_presence: "client/react/presence/mod.ts",
   streams: "client/streams/mod.ts",
   react_streams: "client/react/streams/mod.ts",
+  vue: "client/vue/mod.ts",
 } as const;
 
 interface CachedModule {

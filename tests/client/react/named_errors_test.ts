@@ -1,7 +1,7 @@
 /** Errors of queries as React shows them. */
 import assert from "node:assert/strict";
 import { FunctionError } from "syncline/client";
-import { named, valueOf } from "../../../mod/client/react/query_store.ts";
+import { named, valueOf } from "../../../mod/client/react/use_query_store.ts";
 
 const failed = (message: string, further: object = {}) =>
   new FunctionError(message, { udfPath: "tasks:list", errorData: null, logLines: [], ...further });

@@ -1,6 +1,7 @@
 /** Checks of the built package: sizes, modules and types of the client. Checks of the installed one: types and Node. */
 import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
+import { BINDINGS, FRAMEWORKS } from "../../../mod/client/build/package_files.ts";
 import { projectDir } from "../../support/processes/child.ts";
 import { LanguageServer } from "./language_server.ts";
 import type { NodeMachine } from "./node_machine.ts";
@@ -15,8 +16,14 @@ const ONLY_FUNCTIONS = /"searchField"|ZodError|from "zod"/;
 const KIB = 1024;
 /** Entries that add a feature to the client, and in `react/` to the hooks. */
 const FEATURES = ["accounts", "presence", "streams"];
-/** Maximum sizes of the client, the hooks, each feature of both, and the account forms. */
-const BYTES_MAX = [17 * KIB, 5 * KIB, ...FEATURES.flatMap(() => [KIB, KIB]), 8 * KIB];
+/** Maximum sizes of the client, the hooks, each feature of both, each other framework, and the account forms. */
+const BYTES_MAX = [
+  17 * KIB,
+  5 * KIB,
+  ...FEATURES.flatMap(() => [KIB, KIB]),
+  ...BINDINGS.map(() => 2 * KIB),
+  8 * KIB,
+];
 
 function read(name: string): Promise<string> {
   return Deno.readTextFile(join(PACKAGE, name));
@@ -30,15 +37,16 @@ export function checkSizes(printed: string): void {
   assert.ok(sizes.every(([bytes = Infinity, max = 0]) => bytes > 100 && bytes <= max), printed);
 }
 
-/** The declarations of the client and the hooks, and those they import, need no package but React. */
+/** The declarations of the client and the hooks, and those they import, need no package but the framework. */
 export async function checkClientTypes(): Promise<void> {
   const features = FEATURES.flatMap((name) => [`${name}.d.ts`, `react/${name}.d.ts`]);
-  const waiting = ["client.d.ts", "react.d.ts", "react/account-forms.d.ts", ...features];
+  const bindings = BINDINGS.map((name) => `${name}.d.ts`);
+  const waiting = ["client.d.ts", "react.d.ts", "react/account-forms.d.ts", ...features, ...bindings];
   const checked = new Set(waiting);
   for (let name = waiting.pop(); name !== undefined; name = waiting.pop()) {
     const text = await read(name);
     for (const [, from = ""] of text.matchAll(/(?:from|import) ['"]([^'"]+)['"]/g)) {
-      if (from === "react") continue;
+      if (FRAMEWORKS.includes(from)) continue;
       assert.ok(from.startsWith("."), `${name} imports ${from}`);
       const imported = join(dirname(name), from.replace(/\.js$/, ".d.ts"));
       if (!checked.has(imported)) waiting.push(imported);

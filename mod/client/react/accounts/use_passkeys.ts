@@ -3,7 +3,8 @@ import { useEffect, useEffectEvent, useMemo } from "react";
 import * as accounts from "../../account_features/mod.ts";
 import type { OwnPasskey, PasskeySignInOptions } from "../../account_features/mod.ts";
 import { AccountError } from "../../accounts/account_calls.ts";
-import { present, useClient } from "../provider.ts";
+import { present } from "../../bindings/calls.ts";
+import { useClient } from "../provider.ts";
 import { useQuery } from "../use_query.ts";
 
 /** The passkeys of the signed-in account, and the functions of `syncline/accounts` for them. */

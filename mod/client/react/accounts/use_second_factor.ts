@@ -2,7 +2,8 @@
 import { useEffect, useMemo, useState } from "react";
 import * as accounts from "../../account_features/mod.ts";
 import type { FactorProof, NewTotp, OwnFactors, SignInChallenge } from "../../account_features/mod.ts";
-import { present, useClient } from "../provider.ts";
+import { present } from "../../bindings/calls.ts";
+import { useClient } from "../provider.ts";
 import { useQuery } from "../use_query.ts";
 
 /** The second factors of the signed-in account, and the functions of `syncline/accounts` that change them. */

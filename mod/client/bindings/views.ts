@@ -1,0 +1,77 @@
+/** Live queries and lists as objects, for frameworks that track which values a component reads. */
+import { type FunctionName, functionPath } from "../../protocol/function_reference.ts";
+import type { SynclineClient } from "../client.ts";
+import { idleList, type ListView, PageList, type PageStatus } from "./page_list.ts";
+import { followArgs, idleStore, queryStore, type Store } from "./query_store.ts";
+
+/**
+ * Connects a store to a framework: returns a tracked function that returns its value. `store` returns another store when
+ * tracked values change; only the latest one is subscribed to, until the component or the scope ends.
+ */
+export type Connect = <Value>(store: () => Store<Value>) => () => Value;
+
+/** A live query. */
+export interface LiveQuery<Result> {
+  /** The result; `undefined` while it loads, for `"skip"`, and after an error. Read-only. */
+  readonly data: Result | undefined;
+  /** The query's `FunctionError`; `null` if it did not fail. */
+  readonly error: Error | null;
+  /** Whether there is neither a result nor an error yet. `false` for `"skip"`. */
+  readonly isLoading: boolean;
+}
+
+/** A live list of pages. */
+export interface LiveList<Row> {
+  /** The rows loaded so far; read-only. */
+  readonly results: readonly Row[];
+  readonly status: PageStatus;
+  /** Whether a page loads. `false` for `"skip"`. */
+  readonly isLoading: boolean;
+  /** The query's `FunctionError`; `null` if no page failed. */
+  readonly error: Error | null;
+}
+
+/** Loads the next page; default size: that of the first page. Ignored unless the status is `CanLoadMore`. */
+export type LoadMore = (numItems?: number) => void;
+
+/** Returns a tracked function that returns a query. `args` are arguments, `"skip"`, or a function that returns them. */
+export function liveQuery<Result>(
+  client: SynclineClient,
+  connect: Connect,
+  query: FunctionName,
+  args: unknown,
+): () => LiveQuery<Result> {
+  const path = functionPath(query);
+  const store = followArgs(args, idleStore, (args) => queryStore(client, path, args));
+  const read = connect(store);
+  return () => {
+    const outcome = read();
+    return outcome instanceof Error
+      ? { data: undefined, error: outcome, isLoading: false }
+      : { data: outcome as Result, error: null, isLoading: outcome === undefined && store() !== idleStore };
+  };
+}
+
+/** Returns a tracked function that returns a list. `args` are the query's own arguments, see {@linkcode liveQuery}. */
+export function liveList<Row>(
+  client: SynclineClient,
+  connect: Connect,
+  query: FunctionName,
+  args: unknown,
+  { initialNumItems }: { readonly initialNumItems: number },
+): { readonly read: () => LiveList<Row>; readonly loadMore: LoadMore } {
+  const path = functionPath(query);
+  const list = followArgs<Pick<PageList, "subscribe" | "read" | "loadMore">>(
+    args,
+    idleList,
+    (args) => new PageList(client, path, args, initialNumItems),
+  );
+  const read = connect(list);
+  return {
+    read: () => {
+      const view = read() as ListView & { readonly results: readonly Row[] };
+      return { ...view, isLoading: view.status.startsWith("Loading") && list() !== idleList };
+    },
+    loadMore: (numItems) => list().loadMore(numItems),
+  };
+}

@@ -1,0 +1,90 @@
+/** The bindings of frameworks other than React: in a browser against a real server, and during server rendering. */
+import assert from "node:assert/strict";
+import { build, stop } from "esbuild";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { SynclineClient } from "syncline/client";
+import * as vueBinding from "syncline/vue";
+import { createSSRApp, h } from "vue";
+import { renderToString } from "vue/server-renderer";
+import { BINDINGS } from "../../../mod/client/build/package_files.ts";
+import { launchChromium } from "../../support/chromium.ts";
+import { linkPackages } from "../../support/linked_packages.ts";
+import { ServerProcess } from "../../support/processes/server_process.ts";
+import { chromium, needs } from "../../support/services.ts";
+import { TempFolder } from "../../support/temp_folder.ts";
+import { api } from "../react/page/api.ts";
+
+async function buildPage(dir: string): Promise<void> {
+  const packages = join(dir, "node_modules");
+  await linkPackages(packages, BINDINGS, import.meta.url);
+  const entries = ["client", ...BINDINGS].map((name) => `syncline/${name}`);
+  try {
+    await build({
+      entryPoints: [fileURLToPath(new URL("page/main.ts", import.meta.url))],
+      outfile: join(dir, "public/page.js"),
+      bundle: true,
+      format: "esm",
+      define: { "process.env.NODE_ENV": '"development"' },
+      alias: Object.fromEntries(entries.map((name) => [name, fileURLToPath(import.meta.resolve(name))])),
+      nodePaths: [packages],
+      logLevel: "error",
+    });
+  } finally {
+    await stop();
+  }
+  await Deno.writeTextFile(
+    join(dir, "public/index.html"),
+    '<!doctype html><title>Bindings</title><body><script type="module" src="page.js"></script>\n',
+  );
+}
+
+Deno.test({
+  ...needs(chromium, "each binding follows live queries, arguments, errors, pages and calls"),
+  // The browser's driver and the bundler keep timers and pipes of their own.
+  sanitizeOps: false,
+  sanitizeResources: false,
+  async fn() {
+    await using folder = new TempFolder();
+    await buildPage(folder.path);
+    await using server = await ServerProcess.start({
+      dataDir: join(folder.path, "data"),
+      functions: "tests/client/react/functions",
+      flags: ["--static", join(folder.path, "public")],
+    });
+    const browser = await launchChromium();
+    try {
+      const page = await browser.newPage();
+      const errors: string[] = [];
+      page.on("pageerror", (error) => errors.push(error.message));
+      await page.goto(`http://127.0.0.1:${server.port}`);
+      for (const framework of BINDINGS) {
+        await page.evaluate(
+          (name) => (globalThis as unknown as { run(name: string): Promise<void> }).run(name),
+          framework,
+        ).catch((error) => assert.fail(`${framework}: ${error.message}`));
+      }
+      assert.deepEqual(errors, []);
+    } finally {
+      await browser.close();
+    }
+  },
+});
+
+Deno.test("bindings leave the client unconnected during server rendering", async () => {
+  const client = new SynclineClient("http://127.0.0.1:9");
+  const app = createSSRApp({
+    setup() {
+      const { isLoading } = vueBinding.useQuery(api.rows.all, { list: "a" });
+      const pages = vueBinding.usePaginatedQuery(api.rows.page, { list: "a" }, { initialNumItems: 1 });
+      const { status, auth } = vueBinding.useAuth();
+      const connection = vueBinding.useConnectionState();
+      assert.throws(() => auth.signOut(), /server rendering/);
+      return () => h("p", [isLoading.value, pages.status.value, status.value, connection.value.phase].join());
+    },
+  });
+  app.use(vueBinding.SynclinePlugin, client);
+  assert.equal(await renderToString(app), "<p>true,LoadingFirstPage,loading,idle</p>");
+  assert.equal(client.connectionState().phase, "idle");
+  client.close();
+});
