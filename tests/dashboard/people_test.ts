@@ -570,6 +570,12 @@ testDashboard("users, administrators and settings", {
     await page.getByRole("option", { name: "Audit log" }).waitFor();
     await keys("Enter");
     await page.getByRole("heading", { name: "Audit log" }).waitFor();
+    // A match of the name precedes views that match by a keyword.
+    await keys("Control+k");
+    await page.getByPlaceholder("Go to a table").fill("errors");
+    await page.getByRole("option").filter({ hasText: "Errors in the last 24 hours" }).waitFor();
+    await keys("Enter");
+    await button(/^Remove filter outcome/).waitFor();
   });
 
   await t.step("the palette finds a user, a setting and a command", async () => {

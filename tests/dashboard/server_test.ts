@@ -193,6 +193,33 @@ testDashboard("overview, files, schedule, backups and replication", {
     await asAdmin("_admin/data:remove", { ids: [id] });
   });
 
+  await t.step("DA23 an earlier state of a document is restored, after its deletion too", async () => {
+    const id = await call("notes:add", { text: "right" });
+    await asAdmin("_admin/data:patch", { id, set: { text: "wrong" } });
+    const textOf = async () => (await asAdmin("_admin/data:get", { id }, "query"))?.document.text;
+    const restore = async (changes: number) => {
+      await until(async () =>
+        (await asAdmin("_admin/data:history", { id }, "action")).changes.length === changes
+      );
+      await button("History").click();
+      await page.getByRole("region", { name: /^Commit/ }).filter({ hasText: "inserted" })
+        .getByRole("button", { name: "Restore this state" }).click();
+      await page.getByText(`Changes of ${id}`).waitFor({ state: "detached" });
+    };
+    await go(`data/notes/${id}`);
+    await restore(2);
+    assert.equal(await textOf(), "right");
+    await button("Undo").click();
+    await until(async () => await textOf() === "wrong");
+    await asAdmin("_admin/data:remove", { ids: [id] });
+    await go("audit");
+    await page.getByRole("row", { name: /deleted/ }).getByRole("link", { name: `notes/${id}` }).click();
+    await waitForText("Document not found");
+    await restore(5);
+    assert.equal(await textOf(), "right");
+    await asAdmin("_admin/data:remove", { ids: [id] });
+  });
+
   await t.step("a file is opened with the documents that reference it", async () => {
     const url = await call("notes:upload");
     const sent = await fetch(new URL(url, server.url), {

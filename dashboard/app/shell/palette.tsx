@@ -70,7 +70,7 @@ function Entries({ done }: { readonly done: () => void }) {
       />
       <Command.List>
         <Command.Empty>No results.</Command.Empty>
-        {groups.map(([heading, entries]) =>
+        {bestFirst(groups, text).map(([heading, entries]) =>
           entries.length > 0 && (
             <Command.Group key={heading} heading={heading}>
               {entries.map(({ icon, text, value, words, run }) => (
@@ -94,7 +94,17 @@ function Entries({ done }: { readonly done: () => void }) {
   );
 }
 
-function useEntries(text: string): readonly (readonly [heading: string, entries: readonly Entry[]])[] {
+type Group = readonly [heading: string, entries: readonly Entry[]];
+
+/** Sorts groups by their best match. The library only sorts the entries of a group. */
+function bestFirst(groups: readonly Group[], text: string): readonly Group[] {
+  if (text.trim() === "") return groups;
+  const bestOf = ([, entries]: Group) =>
+    Math.max(0, ...entries.map(({ value, words }) => scoreOf(value, text, words)));
+  return groups.toSorted((a, b) => bestOf(b) - bestOf(a));
+}
+
+function useEntries(text: string): readonly Group[] {
   const tables = useQuery(api.data.tables) ?? [];
   const functions = useQuery(api.functions.list) ?? [];
   const settings = useQuery(api.settings.list) ?? [];

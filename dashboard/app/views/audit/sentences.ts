@@ -65,12 +65,12 @@ const ACTIONS: Readonly<Record<string, Describe>> = {
     to: href(["data", arg("table")]),
   }),
   "_admin/data:replace": (arg) => ({ verb: "saved", ...documentOf(arg("table"), arg("id")) }),
-  "_admin/data:remove": (arg) => ({
-    verb: "deleted from",
-    subject: arg("table"),
-    to: href(["data", arg("table")]),
-    rest: `: ${documentsText(arg("ids"))}`,
-  }),
+  "_admin/data:remove": (arg) => {
+    const [table, ids] = [arg("table"), arg("ids")];
+    // The view of a deleted document offers its history.
+    if (!ids.startsWith("(")) return { verb: "deleted", ...documentOf(table, ids) };
+    return { verb: `deleted ${documentsText(ids)} of`, subject: table, to: href(["data", table]) };
+  },
   "_admin/data:deleteWhere": (arg) => ({
     verb: "started to delete documents of",
     subject: arg("table"),

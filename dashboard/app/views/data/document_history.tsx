@@ -6,11 +6,17 @@ import type { DocumentChange, DocumentChanges } from "../../../../mod/ops/admin/
 import { api } from "../../server/api.ts";
 import { href } from "../../shell/route.ts";
 import { useCallerNames } from "../../ui/caller_names.ts";
+import { Button } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Time } from "../../ui/format.tsx";
 import { Empty, Loading, Table } from "../../ui/view.tsx";
 
-export function DocumentHistory({ id, onClose }: { readonly id: string; readonly onClose: () => void }) {
+export function DocumentHistory({ id, onRestore, onClose }: {
+  readonly id: string;
+  /** Stores an earlier state; `null` if that is not possible now. */
+  readonly onRestore: ((document: Fields) => void) | null;
+  readonly onClose: () => void;
+}) {
   const read = useAction(api.data.history);
   const [history, setHistory] = useState<DocumentChanges>();
   const [error, setError] = useState<string | null>(null);
@@ -43,6 +49,7 @@ export function DocumentHistory({ id, onClose }: { readonly id: string; readonly
               before={changes[position + 1]}
               isFirst={position === changes.length - 1 && isCreation(change)}
               name={change.run === null ? null : nameOf(change.run.caller)}
+              onRestore={position === 0 ? null : onRestore}
             />
           ))}
           {history.since !== null && (
@@ -64,7 +71,7 @@ function isCreation({ at, document }: DocumentChange): boolean {
 /** Maximum time between the start of a mutation and its commit. */
 const CREATION_MS = 5_000;
 
-function Change({ change: { at, ts, document, run }, before, isFirst, name }: {
+function Change({ change: { at, ts, document, run }, before, isFirst, name, onRestore }: {
   readonly change: DocumentChange;
   /** The previous change; `undefined` if it is not known. */
   readonly before: DocumentChange | undefined;
@@ -72,20 +79,31 @@ function Change({ change: { at, ts, document, run }, before, isFirst, name }: {
   readonly isFirst: boolean;
   /** Name of the caller. */
   readonly name: string | null;
+  readonly onRestore: ((document: Fields) => void) | null;
 }) {
   const fields = document === null ? [] : changedFields(before?.document ?? null, document);
   const what = document === null ? "deleted" : isFirst || before?.document === null ? "inserted" : "changed";
   return (
     <section aria-label={`Commit ${ts}`}>
-      <p>
-        <strong>{what}</strong> <Time at={at} />{" "}
-        {run === null ? <span className="quiet">by a run that the log no longer has</span> : (
-          <>
-            by {name} in{" "}
-            <a className="mono" href={href(["logs"], { run: String(run.id), system: "true" })}>
-              {run.function}
-            </a>
-          </>
+      <p className="row">
+        <span className="grow">
+          <strong>{what}</strong> <Time at={at} />{" "}
+          {run === null ? <span className="quiet">by a run that the log no longer has</span> : (
+            <>
+              by {name} in{" "}
+              <a className="mono" href={href(["logs"], { run: String(run.id), system: "true" })}>
+                {run.function}
+              </a>
+            </>
+          )}
+        </span>
+        {document !== null && onRestore !== null && (
+          <Button
+            title={`The state after commit ${ts}`}
+            onClick={() => onRestore(document)}
+          >
+            Restore this state
+          </Button>
         )}
       </p>
       {fields.length > 0 && (

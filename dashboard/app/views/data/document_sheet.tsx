@@ -99,26 +99,49 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
         await insertOne(document, "Saved");
       } else {
         const own = ownFields(document);
-        const before = ownFields(seen ?? {});
-        await replace({ id: documentId, document: own, seen: before });
+        await replaceWith(own, { id: documentId, before: ownFields(seen ?? {}), text, message: "Saved" });
         setSeen(own);
         setStored(text);
-        showToast("Saved", {
-          action: {
-            text: "Undo",
-            run: () =>
-              void attempt(async () => {
-                await replace({ id: documentId, document: before, seen: own });
-                if (latestText.current === text) load(before);
-                else setSeen(before);
-              }, "Undone"),
-          },
-        });
       }
     } catch (failure) {
       setError(messageOf(failure));
     }
     setBusy(false);
+  }
+
+  /** @param text The editor's text of the new version. */
+  async function replaceWith(own: Fields, { id, before, text, message }: {
+    readonly id: string;
+    readonly before: Fields;
+    readonly text: string;
+    readonly message: string;
+  }): Promise<void> {
+    await replace({ id, document: own, seen: before });
+    showToast(message, {
+      action: {
+        text: "Undo",
+        run: () =>
+          void attempt(async () => {
+            await replace({ id, document: before, seen: own });
+            if (latestText.current === text) load(before);
+            else setSeen(before);
+          }, "Undone"),
+      },
+    });
+  }
+
+  /** Stores an earlier state of the document, or inserts it again if it was deleted. */
+  async function restore(id: string, earlier: Fields): Promise<void> {
+    const own = ownFields(earlier);
+    if (document === undefined) {
+      await insert({ table: table.name, documents: [earlier] });
+      showToast("Restored");
+    } else {
+      const text = JSON.stringify(own, null, 2);
+      await replaceWith(own, { id, before: ownFields(document), text, message: "Restored" });
+      load(own);
+    }
+    setShowsHistory(false);
   }
   const savable = !isReadOnly(table) && !busy && (dirty || documentId === null);
   useSaveKey(savable ? () => void save() : null);
@@ -163,7 +186,7 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
       focusAfter=".table-page [role=grid]"
       unsaved={dirty}
       onClose={onClose}
-      footer={!isReadOnly(table) && (
+      footer={!isReadOnly(table) && found !== null && (
         <>
           {documentId !== null && (
             <>
@@ -190,7 +213,12 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
       )}
     >
       {found === undefined && documentId !== null && <Loading />}
-      {found === null && documentId !== null && <Empty title="Document not found" />}
+      {found === null && documentId !== null && (
+        <Empty title="Document not found">
+          <p>If it was deleted, its history shows by whom, and can restore it.</p>
+          <Button onClick={() => setShowsHistory(true)}>History</Button>
+        </Empty>
+      )}
       {documentId !== null && document !== undefined && (
         <dl className="facts">
           <dt>ID</dt>
@@ -243,7 +271,13 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
       {error !== null && <p className="field-error" role="alert">{error}</p>}
       {showsHistory && documentId !== null && (
         <Suspense>
-          <DocumentHistory id={documentId} onClose={() => setShowsHistory(false)} />
+          <DocumentHistory
+            id={documentId}
+            onRestore={isReadOnly(table) || dirty
+              ? null
+              : (earlier) => void attempt(() => restore(documentId, earlier))}
+            onClose={() => setShowsHistory(false)}
+          />
         </Suspense>
       )}
     </Dialog>

@@ -3,12 +3,11 @@ import { useState } from "react";
 import { useAction } from "syncline/react";
 import type { ConsoleRun } from "../../../../mod/ops/admin/query_console.ts";
 import { api } from "../../server/api.ts";
-import { Badge, Button } from "../../ui/controls.tsx";
-import { count, countOf, duration } from "../../ui/format.tsx";
+import { Button } from "../../ui/controls.tsx";
 import { attempt } from "../../ui/toasts.tsx";
-import { Card, Table } from "../../ui/view.tsx";
+import { Card } from "../../ui/view.tsx";
 import { type Caller, RunAsField, signedOut, useRunAs } from "../../ui/run_as.tsx";
-import { RunOutput } from "../../ui/run_output.tsx";
+import { TracedRun } from "../../ui/traced_run.tsx";
 
 /** The text entered last, which is not stored: it may contain personal data. */
 let entered: string | null = null;
@@ -63,53 +62,7 @@ export function QueryConsole({ table }: { readonly table: string }) {
           <RunAsField caller={caller} onChange={setCaller} />
         </div>
       </Card>
-      {run !== null && <Result run={run} />}
+      {run !== null && <TracedRun run={run} />}
     </div>
-  );
-}
-
-function Result({ run: { result, logLines, ms, ts, use, reads } }: { readonly run: ConsoleRun }) {
-  const advice = reads.flatMap(({ advice }) => advice ?? []);
-  return (
-    <Card
-      title={
-        <>
-          {result.ok ? <Badge tone="good">success</Badge> : <Badge tone="bad">failed</Badge>}{" "}
-          <span className="quiet">
-            {duration(ms)}
-            {use !== null && `, ${countOf(use.documentsRead, "document")} read`}
-            {ts !== null && `, at commit ${count(ts)}`}
-          </span>
-        </>
-      }
-    >
-      <div className="stack" role="status">
-        {advice.map((text) => <p key={text} className="banner">{text}</p>)}
-        {reads.length > 0 && (
-          <div className="table-scroll" tabIndex={0} role="group" aria-label="Reads">
-            <Table
-              head={["Table", "Index", "Fields", "Filter", { number: "Runs" }, { number: "Read" }, {
-                number: "Returned",
-              }]}
-            >
-              {reads.map(({ table, index, fields, filtered, calls, documents, returned, scan }) => (
-                <tr key={`${table} ${index} ${fields.join()}`}>
-                  <td className="mono">{table}</td>
-                  <td>
-                    <span className="mono">{index}</span> {scan && <Badge tone="warn">scan</Badge>}
-                  </td>
-                  <td className="mono">{fields.join(", ") || "–"}</td>
-                  <td className="mono">{filtered.join(", ") || "–"}</td>
-                  <td className="number">{count(calls)}</td>
-                  <td className="number">{count(documents)}</td>
-                  <td className="number">{count(returned)}</td>
-                </tr>
-              ))}
-            </Table>
-          </div>
-        )}
-        <RunOutput result={result} logLines={logLines} />
-      </div>
-    </Card>
   );
 }

@@ -2,6 +2,7 @@
 import { lazy, Suspense, useState } from "react";
 import { useAction } from "syncline/react";
 import type { FunctionFacts } from "../../../../mod/functions/api/system_context.ts";
+import type { ConsoleRun } from "../../../../mod/ops/admin/query_console.ts";
 import type { FunctionRun } from "../../../../mod/ops/admin/run_function.ts";
 import { api } from "../../server/api.ts";
 import { parseJson } from "../../server/json_text.ts";
@@ -12,26 +13,23 @@ import { attempt } from "../../ui/toasts.tsx";
 import { Card, Loading, Table } from "../../ui/view.tsx";
 import { type PastRun, useArguments } from "./arguments.ts";
 import { LiveResult, type Watched } from "./live_result.tsx";
-import { FunctionPerformance } from "./performance.tsx";
+import { FunctionPerformance, KindBadge } from "./performance.tsx";
 import { RunOutput } from "../../ui/run_output.tsx";
 import { FunctionReference } from "./reference.tsx";
+import { TracedRun } from "../../ui/traced_run.tsx";
 import { type Caller, RunAsField, signedOut, useRunAs } from "../../ui/run_as.tsx";
 
 const JsonEditor = lazy(async () => ({ default: (await import("../../ui/json_editor.tsx")).JsonEditor }));
 
-const KIND_TONES = { query: "good", mutation: "accent", action: "warn" } as const;
-
-export function KindBadge({ kind }: Pick<FunctionFacts, "kind">) {
-  return <Badge tone={KIND_TONES[kind]}>{kind}</Badge>;
-}
-
 export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
   const run = useAction(api.functions.run);
+  const runTraced = useAction(api.functions.console);
   const { text, setText, runs, addRun } = useArguments(fact);
   const [form, setForm] = useState(fact.args !== null && "properties" in fact.args);
   const [caller, setCaller] = useState<Caller>(signedOut);
   const as = useRunAs(caller);
   const [result, setResult] = useState<FunctionRun | null>(null);
+  const [traced, setTraced] = useState<ConsoleRun | null>(null);
   const [busy, setBusy] = useState(false);
   const [live, setLive] = useState<Watched | null>(null);
   /** Number of texts loaded into the form, whose fields with JSON keep their own text. */
@@ -51,7 +49,19 @@ export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
     await attempt(async () => {
       const ran = await run({ path: fact.path, args: parseJson(text) as Record<string, unknown>, as });
       setResult(ran);
+      setTraced(null);
       addRun({ at: Date.now(), text, ok: ran.result.ok });
+    });
+    setBusy(false);
+  }
+
+  /** Runs the query in a process of its own, which records its reads. */
+  async function explain(): Promise<void> {
+    setBusy(true);
+    await attempt(async () => {
+      const call = [fact.path, args()].map((each) => JSON.stringify(each)).join(", ");
+      setTraced(await runTraced({ source: `async (ctx) => await ctx.runQuery(${call})`, as }));
+      setResult(null);
     });
     setBusy(false);
   }
@@ -78,6 +88,15 @@ export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
                 onClick={() => void attempt(() => Promise.resolve(setLive(live === null ? watched() : null)))}
               >
                 {live === null ? "Watch live" : "Stop watching"}
+              </Button>
+            )}
+            {fact.kind === "query" && (
+              <Button
+                title="Runs the query, and shows what it reads and which index would help"
+                disabled={busy}
+                onClick={() => void explain()}
+              >
+                Explain
               </Button>
             )}
             <Button tone="accent" disabled={busy} onClick={() => void start(text)}>
@@ -110,6 +129,7 @@ export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
       </Card>
       {live !== null && <LiveResult watched={live} />}
       {result !== null && <Result run={result} />}
+      {traced !== null && <TracedRun run={traced} />}
       {runs.length > 0 && <RecentRuns runs={runs} busy={busy} onRun={runAgain} />}
       <FunctionPerformance path={fact.path} />
       <FunctionReference fact={fact} fields={fieldsOf(text)} />
@@ -147,7 +167,7 @@ function compact(text: string): string {
   return JSON.stringify(JSON.parse(text));
 }
 
-function Result({ run: { result, logLines, ms, ts, reads } }: { readonly run: FunctionRun }) {
+function Result({ run: { result, logLines, ms, ts } }: { readonly run: FunctionRun }) {
   return (
     <Card
       title={
@@ -160,21 +180,6 @@ function Result({ run: { result, logLines, ms, ts, reads } }: { readonly run: Fu
     >
       <div className="stack">
         <RunOutput result={result} logLines={logLines} />
-        {reads !== null && reads.length > 0 && (
-          <>
-            <h2>Reads</h2>
-            <Table head={["Table", "Index", { number: "Lookups" }, { number: "Ranges" }]}>
-              {reads.map(({ table, index, points, ranges }) => (
-                <tr key={`${table} ${index}`}>
-                  <td>{table}</td>
-                  <td>{index}</td>
-                  <td className="number">{count(points)}</td>
-                  <td className="number">{count(ranges)}</td>
-                </tr>
-              ))}
-            </Table>
-          </>
-        )}
       </div>
     </Card>
   );

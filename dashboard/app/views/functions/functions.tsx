@@ -6,8 +6,8 @@ import { api } from "../../server/api.ts";
 import { href, replace, useRoute } from "../../shell/route.ts";
 import { Badge, ChoiceField } from "../../ui/controls.tsx";
 import { Empty, Loading, View } from "../../ui/view.tsx";
-import { AllFunctions } from "./performance.tsx";
-import { FunctionPage, KindBadge } from "./function_page.tsx";
+import { AllFunctions, KindBadge } from "./performance.tsx";
+import { FunctionPage } from "./function_page.tsx";
 
 export function Functions() {
   const { path: [, chosen], search } = useRoute();

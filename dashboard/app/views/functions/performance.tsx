@@ -33,6 +33,12 @@ function shareText(share: number): string {
   return share === 0 ? "0 %" : share < 0.001 ? "< 0.1 %" : `${tenths(share * 100)} %`;
 }
 
+const KIND_TONES = { query: "good", mutation: "accent", action: "warn" } as const;
+
+export function KindBadge({ kind }: Pick<StatsOfFunction, "kind">) {
+  return kind === "route" ? <Badge>{kind}</Badge> : <Badge tone={KIND_TONES[kind]}>{kind}</Badge>;
+}
+
 /** Sortable by every column. */
 export function AllFunctions() {
   const { value: stats, error } = useRequest<Stats>("/api/admin/stats", ASKED_EVERY_MS);
@@ -70,7 +76,7 @@ export function AllFunctions() {
       row={({ function: path, kind, figures }) => (
         <tr key={`${kind} ${path}`}>
           <td>
-            <a className="mono" href={href(["functions", path])}>{path}</a> <Badge>{kind}</Badge>
+            <a className="mono" href={href(["functions", path])}>{path}</a> <KindBadge kind={kind} />
           </td>
           {COLUMNS.map(({ name }) => (
             <td
@@ -106,7 +112,7 @@ export function FunctionPerformance({ path }: { readonly path: string }) {
       <div className="stack">
         {stats === undefined ? <p className="quiet">…</p> : <Figures row={row} />}
         {failed !== undefined && failed.runs.length > 0 && (
-          <div className="stack">
+          <div>
             <h3>Recent errors</h3>
             <ul className="errors">
               {failed.runs.map(({ id, at, error, requestId }) => (

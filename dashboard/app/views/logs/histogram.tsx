@@ -12,6 +12,9 @@ export interface RunHistogramProps {
   readonly onChoose: (span: { readonly from: number; readonly to: number }) => void;
 }
 
+/** Percentage of the width from which a name does not fit on the right of its line. */
+const EDGE = 90;
+
 /** Drawn from the bottom to the top, so that failures are above. */
 const STACK = OUTCOMES.toReversed();
 
@@ -117,20 +120,24 @@ export function RunHistogram({ bars, served, onChoose }: RunHistogramProps) {
       </div>
       {deploys.length > 0 && (
         <ul className="deploys" aria-label="Deploys">
-          {deploys.map(({ hash, from }, at) => (
-            <li
-              key={from}
-              style={{
-                left: `${100 * (from - start) / (end - start)}%`,
-                // Names end at the next deploy.
-                maxWidth: `${100 * ((deploys[at + 1]?.from ?? end) - from) / (end - start)}%`,
-              }}
-            >
-              <a href={href(["versions"])} title={`Served from ${timeText(from)}`}>
-                {hash.slice(0, 7)}
-              </a>
-            </li>
-          ))}
+          {deploys.map(({ hash, from }, at) => {
+            const left = 100 * (from - start) / (end - start);
+            const next = deploys[at + 1];
+            // Names end at the next deploy. At the right edge, the name is on the left of its line.
+            const width = next === undefined ? 100 - left : 100 * (next.from - from) / (end - start);
+            const isLeft = next === undefined && left > EDGE;
+            return (
+              <li
+                key={from}
+                data-left={isLeft || undefined}
+                style={isLeft ? { right: `${100 - left}%` } : { left: `${left}%`, maxWidth: `${width}%` }}
+              >
+                <a href={href(["versions", hash])} title={`Served from ${timeText(from)}`}>
+                  {hash.slice(0, 7)}
+                </a>
+              </li>
+            );
+          })}
         </ul>
       )}
       <p className="row quiet small">

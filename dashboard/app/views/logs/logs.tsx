@@ -3,7 +3,7 @@ import { useEffect, useMemo, useState } from "react";
 import { go, href, replace, useRoute } from "../../shell/route.ts";
 import { Badge, Button, type Choice, Icon, SearchBar } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
-import { count, duration, Time, timeText, utcText } from "../../ui/format.tsx";
+import { count, countOf, duration, Time, timeText, utcText } from "../../ui/format.tsx";
 import { showToast } from "../../ui/toasts.tsx";
 import { runPageTask, useIsBusy } from "../../ui/page_tasks.ts";
 import { saveFile } from "../../ui/save_file.ts";
@@ -76,7 +76,8 @@ function RunSheet({ run, version, caller, onClose, onOpen, hrefOf }: {
           <>
             <dt>Version</dt>
             <dd>
-              <a className="mono" href={href(["versions"])}>{version.hash.slice(0, 7)}</a> ·{" "}
+              <a className="mono" href={href(["versions", version.hash])}>{version.hash.slice(0, 7)}</a> ·
+              {" "}
               <a
                 href={hrefOf({
                   from: String(version.from),
@@ -91,9 +92,9 @@ function RunSheet({ run, version, caller, onClose, onOpen, hrefOf }: {
         <dt>Commit</dt>
         <dd>{run.ts === null ? "–" : count(run.ts)}</dd>
         <dt>Read</dt>
-        <dd>{count(run.documentsRead)} documents, {count(run.indexRowsRead)} index rows</dd>
+        <dd>{rowsText(run.documentsRead, run.indexRowsRead)}</dd>
         <dt>Wrote</dt>
-        <dd>{count(run.documentsWritten)} documents, {count(run.indexRowsWritten)} index rows</dd>
+        <dd>{rowsText(run.documentsWritten, run.indexRowsWritten)}</dd>
       </dl>
       {run.args !== null && (
         <Card
@@ -138,6 +139,9 @@ function RunSheet({ run, version, caller, onClose, onOpen, hrefOf }: {
     </Dialog>
   );
 }
+
+const rowsText = (documents: number, indexRows: number): string =>
+  `${countOf(documents, "document")}, ${countOf(indexRows, "index row")}`;
 
 /** Parses logged arguments. Returns `undefined` if they were cut. */
 function parsedArgs(json: string): unknown {
@@ -256,7 +260,7 @@ export function Logs() {
           {
             label: "Time",
             value: "",
-            onChange: (ms) => set({ from: String(Date.now() - Number(ms)), to: "" }),
+            onChange: (ms) => set({ from: ms === "" ? "" : String(Date.now() - Number(ms)), to: "" }),
             options: SPANS,
           },
           choice("kind", "Kind", KINDS),

@@ -20,7 +20,13 @@ export function UserFilter({ onChoose }: { readonly onChoose: (caller: string) =
   /** Whether the text is complete: Enter was pressed, or a suggestion chosen. */
   const [done, setDone] = useState(false);
   const wanted = search.toLowerCase();
-  const user = done && found.find(({ email, userId }) => email === wanted || userId === wanted);
+  // The search also finds users by a part of the text.
+  const matches = found.filter(({ email, name, userId }) =>
+    [email, name, userId].some((known) => known?.toLowerCase().includes(wanted))
+  );
+  const user = done &&
+    (matches.find(({ email, userId }) => email === wanted || userId === wanted) ??
+      (matches.length === 1 ? matches[0] : undefined));
   const caller = user ? `user:${user.userId}` : null;
   useEffect(() => {
     if (caller === null) return;
@@ -48,7 +54,11 @@ export function UserFilter({ onChoose }: { readonly onChoose: (caller: string) =
           <option key={userId} value={email ?? userId}>{name ?? userId}</option>
         ))}
       </datalist>
-      {done && answer !== undefined && !user && <span className="quiet" role="status">User not found</span>}
+      {done && answer !== undefined && !user && (
+        <span className="quiet" role="status">
+          {matches.length === 0 ? "User not found" : `${matches.length} users match`}
+        </span>
+      )}
     </>
   );
 }

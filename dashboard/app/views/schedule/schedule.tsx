@@ -75,12 +75,27 @@ function Crons() {
             {cron.name} {cron.ofService && <Badge>service</Badge>}
           </td>
           <td>{scheduleText(cron.schedule)}</td>
-          <td className="mono">{cron.function}</td>
+          <td className="mono">
+            {cron.ofService
+              ? cron.function
+              : <a href={href(["functions", cron.function])}>{cron.function}</a>}
+          </td>
           <td>
             {cron.lastRun === null
               ? <span className="quiet">never</span>
-              : <Time at={cron.lastRun} as="ago" />}{" "}
-            {cron.lastState !== null && <State kind={cron.lastState.kind} />}
+              : <Time at={cron.lastRun} as="ago" />} {cron.lastState?.kind === "failed"
+              ? (
+                <a
+                  href={href(["logs"], {
+                    function: cron.function,
+                    outcome: "error,timeout",
+                    ...cron.ofService && { system: "true" },
+                  })}
+                >
+                  <State kind="failed" />
+                </a>
+              )
+              : cron.lastState !== null && <State kind={cron.lastState.kind} />}
           </td>
           <td>
             {cron.nextRun === null

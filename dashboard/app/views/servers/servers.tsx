@@ -120,6 +120,17 @@ export function Servers() {
   );
 }
 
+/** What the queues contain. */
+const QUEUED: Readonly<Record<string, readonly [one: string, many: string]>> = {
+  mutations: ["mutation", "mutations"],
+  queries: ["query", "queries"],
+  calls: ["call", "calls"],
+  log: ["log entry", "log entries"],
+};
+
+const queuedText = (name: string, waits: number): string =>
+  countOf(waits, ...QUEUED[name] ?? [name, name] as const);
+
 function ThisServer({ stats: { version, startedAt, ts, sync, queues, disk } }: { readonly stats: Stats }) {
   const waiting = Object.entries(queues).filter(([, waits]) => waits > 0);
   return (
@@ -141,7 +152,7 @@ function ThisServer({ stats: { version, startedAt, ts, sync, queues, disk } }: {
         <dd>
           {waiting.length === 0
             ? "nothing"
-            : waiting.map(([name, waits]) => `${count(waits)} ${name}`).join(", ")}
+            : waiting.map(([name, waits]) => queuedText(name, waits)).join(", ")}
         </dd>
         <dt>Database</dt>
         <dd>{size(disk.database)}, {size(disk.log)} of log</dd>

@@ -70,9 +70,12 @@ export function Setting(props: SettingProps) {
           {unreadable && <Badge tone="bad">encrypted with another server key; enter it again</Badge>}
           {locked && (
             <span className="row">
-              <Icon name="lock" /> Set by <code>{given.by === "flag" ? flag : env}</code>. {set
-                ? "The value stored here is not used."
-                : "Start the server without it to change the value here."}
+              <Icon name="lock" />
+              <span>
+                Set by <code>{given.by === "flag" ? flag : env}</code>. {set
+                  ? "The value stored here is not used."
+                  : "Start the server without it to change the value here."}
+              </span>
             </span>
           )}
           {!locked && set && (
