@@ -120,7 +120,7 @@ export function Servers() {
   );
 }
 
-/** What the queues contain. */
+/** Contents of the queues. */
 const QUEUED: Readonly<Record<string, readonly [one: string, many: string]>> = {
   mutations: ["mutation", "mutations"],
   queries: ["query", "queries"],
