@@ -34,6 +34,7 @@ export const helpPages = {
   option: "options",
   replication: "replication",
   restore: "backups#restore",
+  telemetry: "telemetry",
   takeover: "upgrades#without-a-pause",
   workers: "sizing#processors",
 } as const satisfies Record<string, string>;

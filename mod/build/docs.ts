@@ -192,7 +192,10 @@ const OPTION_GROUPS: readonly (readonly [title: string, names: readonly OptionNa
   ]],
   ["Dashboard", ["environmentName", "environmentColor"]],
   ["Alerts", ["alertMail", "alertWebhook", "alertQuietHours", "alertWhen"]],
-  ["Logs and metrics", ["logKeep", "logMaxSize", "logArgs", "metrics", "metricsToken"]],
+  ["Logs and metrics", [
+    ...["logKeep", "logMaxSize", "logArgs", "metrics", "metricsToken"] as const,
+    ...["otlpEndpoint", "otlpHeaders", "otlpSample"] as const,
+  ]],
 ];
 
 /** Returns a table for each subject. Throws `TypeError` if an option is in no group. */

@@ -24,6 +24,12 @@ const error = z.object({
   stack: z.string().optional(),
 });
 const lineage = z.object({ root: z.string(), generation: z.number() });
+const trace = z.object({
+  traceId: z.string(),
+  spanId: z.string(),
+  parentId: z.string().optional(),
+  sampled: z.boolean(),
+});
 const calls = {
   request: z.number().optional(),
   udfPath: z.string(),
@@ -32,6 +38,7 @@ const calls = {
   origin: z.enum(["client", "server", "system"]),
   caller: z.object({ turn: z.string(), blame: z.string() }).optional(),
   lineage: lineage.optional(),
+  trace: trace.optional(),
 };
 const mutationCall = z.object({
   ...calls,

@@ -74,6 +74,8 @@ export interface ServeConfig {
   readonly alerts: AlertsConfig;
   /** `null` if metrics are off. */
   readonly metrics: MetricsConfig | null;
+  /** `null` without `--otlp-endpoint`. */
+  readonly telemetry: TelemetryConfig | null;
   /** `null` if the execution log is off. */
   readonly executionLog: ExecutionLogConfig | null;
 }
@@ -95,6 +97,15 @@ export interface ExplicitOptions {
 export interface MetricsConfig {
   /** Required bearer token; `null` if none is required. */
   readonly token: string | null;
+}
+
+/** Export of traces and metrics over OTLP. */
+export interface TelemetryConfig {
+  /** Base URL without a trailing slash. */
+  readonly endpoint: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Share of traces that are exported, from 0 to 1. */
+  readonly sample: number;
 }
 
 export interface StorageConfig {

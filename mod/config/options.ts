@@ -180,6 +180,29 @@ function parseVariables(text: string): Readonly<Record<string, string>> {
   );
 }
 
+/** Parses `name=value` pairs with URL-encoded values, as in the variable `OTEL_EXPORTER_OTLP_HEADERS`. */
+function parseHeaders(text: string): Readonly<Record<string, string>> {
+  const parts = text.split(",").map((part) => part.trim()).filter((part) => part !== "");
+  return Object.fromEntries(parts.map((part) => {
+    const [, name, value = ""] = part.match(/^([!#$%&'*+.^_`|~\w-]+)\s*=\s*(.*)$/) ?? [];
+    try {
+      const decoded = decodeURIComponent(value);
+      if (name !== undefined && /^[\x20-\x7e]+$/.test(decoded)) return [name.toLowerCase(), decoded];
+    } catch {
+      // Reported below.
+    }
+    // Without the value, which may be secret.
+    throw new OptionValueError("expected headers such as authorization=Bearer%20TOKEN");
+  }));
+}
+
+/** Parses a number from 0 to 1. */
+function parseRatio(text: string): number {
+  const ratio = Number(text);
+  if (/^\d*\.?\d+$/.test(text.trim()) && ratio <= 1) return ratio;
+  throw new OptionValueError(`expected a number from 0 to 1, received "${text}"`);
+}
+
 /** Parses table names. Whether they exist is checked against the database later. */
 function parseTables(text: string): readonly string[] {
   const names = text.split(",").map((name) => name.trim()).filter((name) => name !== "");
@@ -1517,6 +1540,39 @@ export const options = {
     default: null,
     defaultText: "none: anyone who can reach the server",
     description: "Bearer token required for /metrics; only valid with --metrics",
+    commands: ["serve"],
+  }),
+  otlpEndpoint: option({
+    flag: "--otlp-endpoint",
+    placeholder: "url",
+    env: "SYNCLINE_OTLP_ENDPOINT",
+    parse: parseWebUrl,
+    default: null,
+    defaultText: "none",
+    description: "OpenTelemetry collector that receives traces and metrics, such as http://127.0.0.1:4318",
+    commands: ["serve"],
+  }),
+  otlpHeaders: option({
+    flag: "--otlp-headers",
+    placeholder: "name=value",
+    env: "SYNCLINE_OTLP_HEADERS",
+    parse: parseHeaders,
+    default: {},
+    defaultText: "none",
+    description:
+      "HTTP headers for the collector, with URL-encoded values; prefer the environment variable; repeatable",
+    commands: ["serve"],
+    repeatable: true,
+  }),
+  otlpSample: option({
+    flag: "--otlp-sample",
+    placeholder: "ratio",
+    env: "SYNCLINE_OTLP_SAMPLE",
+    parse: parseRatio,
+    default: 1,
+    defaultText: "1",
+    description:
+      "Share of traces to export, from 0 to 1; a traceparent header of the client takes precedence",
     commands: ["serve"],
   }),
   format: option({

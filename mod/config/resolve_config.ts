@@ -14,6 +14,7 @@ import {
   type ReplicationConfig,
   type ServeConfig,
   type StorageConfig,
+  type TelemetryConfig,
 } from "./config.ts";
 import { readEnvFile } from "./env_file.ts";
 import { EMPTY_APP_DIR, EXAMPLE_DIR, resolveFunctions } from "./functions_folder.ts";
@@ -74,6 +75,7 @@ export async function resolveConfig(
     restartExitCode: options.restartExitCode,
     alerts: alertsConfig(options),
     metrics: metricsConfig(options),
+    telemetry: telemetryConfig(options),
     executionLog: executionLogConfig(options),
   };
 }
@@ -123,6 +125,15 @@ function metricsConfig({ metrics, metricsToken }: ServeOptions): MetricsConfig |
   if (metrics) return { token: metricsToken };
   if (metricsToken === null) return null;
   throw new StartError("--metrics-token needs --metrics", { code: "metrics" });
+}
+
+/** Refuses options of the export without a target. */
+function telemetryConfig({ otlpEndpoint, otlpHeaders, otlpSample }: ServeOptions): TelemetryConfig | null {
+  if (otlpEndpoint !== null) {
+    return { endpoint: otlpEndpoint.replace(/\/+$/, ""), headers: otlpHeaders, sample: otlpSample };
+  }
+  if (Object.keys(otlpHeaders).length === 0 && otlpSample === 1) return null;
+  throw new StartError("--otlp-headers and --otlp-sample need --otlp-endpoint", { code: "telemetry" });
 }
 
 export function accountsConfig(options: ServeOptions): AccountsConfig {

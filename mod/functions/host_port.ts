@@ -4,6 +4,7 @@
 import type { Lineage } from "./api/system_context.ts";
 import type { CommitEntry, KeySpace, ReadSet } from "../engine/types.ts";
 import type { Visibility } from "../protocol/api_reference.ts";
+import type { CallTrace } from "./call_trace.ts";
 import type { AuthScope, Identity } from "./identity.ts";
 import type { CallError, Outcome } from "./outcome.ts";
 
@@ -70,6 +71,7 @@ export interface FunctionCall {
   readonly callerEnded?: Promise<unknown>;
   /** Absent if no scheduled function caused it. Affects only what mutations schedule. */
   readonly lineage?: Lineage;
+  readonly trace?: CallTrace;
 }
 
 export interface QueryCall extends FunctionCall {

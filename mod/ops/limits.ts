@@ -48,7 +48,7 @@ export const opsLimits = {
   auditKeptMs: 400 * 86_400_000,
   /** Rows of the audit log deleted in one step. */
   auditRowsCleanedMax: 500,
-  /** Interval of event loop lag measurements; only with `--metrics`. */
+  /** Interval of event loop lag measurements; only with metrics. */
   loopLagSampleMs: 200,
   /** Cache lifetime of the isolates' memory usage, however often metrics are scraped. */
   memoryKnownMs: 1_000,
@@ -473,6 +473,24 @@ export const deployLimits = {
   migrationRetryMsMax: 60_000,
   /** Number of migrations kept. */
   migrationsKept: 100,
+} as const;
+
+/** Limits of `--otlp-endpoint`. */
+export const telemetryLimits = {
+  /** Spans queued or being exported; further ones are dropped and counted. */
+  queuedSpansMax: 8_192,
+  /** Spans of one request. */
+  batchSpansMax: 512,
+  /** Interval between exports of spans, unless a batch is full. */
+  flushMs: 1_000,
+  /** Interval between exports of metrics. */
+  metricsMs: 15_000,
+  /** Timeout of an export, including its retries. */
+  exportMs: 10_000,
+  /** Time for the last exports when the server stops. */
+  closeMs: 2_000,
+  /** Maximum length of an error message in a span; longer ones are truncated. */
+  errorCharsMax: 500,
 } as const;
 
 /** Limits of the doctor. */

@@ -26,7 +26,7 @@ export interface BackendRoutes {
   readonly appRoutes: AppRoutes;
   /** Routes below `/api` whose responses need no further headers: file downloads, resumable uploads. */
   readonly completeRoutes?: Hono;
-  /** Counts requests; absent without `--metrics`. `respond` answers `/metrics`. */
+  /** Counts requests; absent without metrics. `respond` answers `/metrics`; absent without `--metrics`. */
   readonly metrics?: {
     readonly requests: Pick<Metrics["requests"], "count">;
     readonly respond?: Metrics["respond"];
@@ -149,7 +149,7 @@ async function connect(
   given: BackendParts,
   opened: AsyncDisposableStack,
 ): Promise<Omit<Backend, "ts" | typeof Symbol.asyncDispose>> {
-  const { config, host, metrics, toLeader } = given;
+  const { config, host, metrics, telemetry, toLeader } = given;
   const features = opened.use(new Features(host));
   const parts = { ...given, features } as BackendParts & FeatureParts;
   const port: FunctionPort = {
@@ -197,8 +197,11 @@ async function connect(
         authenticator: accounts.authenticator,
         dev: config.dev,
         addressOf,
+        ...(telemetry && { spans: telemetry }),
       }),
-      ...(metrics && { metrics }),
+      ...(metrics && {
+        metrics: { requests: metrics.requests, ...(config.metrics && { respond: metrics.respond }) },
+      }),
     },
     respond(request, info, route) {
       const forwarded = toLeader?.forward(request, { info, host, client: addressOf(request, info) });

@@ -5,6 +5,7 @@ import type { PostgresCluster } from "../cluster/postgres/mod.ts";
 import { observeAll, type RunObserver } from "../functions/host/mod.ts";
 import type { ExecutionLog } from "../ops/log/mod.ts";
 import type { Metrics } from "../ops/metrics/mod.ts";
+import type { Telemetry } from "../ops/telemetry/mod.ts";
 import type { RunStats } from "../ops/stats/mod.ts";
 import type { RoomLink } from "../presence/mod.ts";
 import { loadSecret } from "./data/secret.ts";
@@ -33,6 +34,7 @@ import { startAdminFunctions } from "./features/admin_functions.ts";
 import { startStorage } from "./features/storage.ts";
 import { startStreams } from "./features/streams.ts";
 import { startSync } from "./features/sync.ts";
+import { openTelemetry, startTelemetry } from "./features/integrations/telemetry.ts";
 
 /** In the order in which features are started and receive commits. */
 const STARTS = {
@@ -59,14 +61,17 @@ const STARTS = {
   alerts: startAlerts,
   scheduling: startScheduling,
   meters: startMetrics,
+  exports: startTelemetry,
 };
 
 export interface ServerResources {
   readonly secret: LoadedSecret;
   /** Target of scheduled backups; `null` if there are none. */
   readonly backupTarget: BackupTarget | null;
-  /** `null` without `--metrics`. */
+  /** `null` without `--metrics` and `--otlp-endpoint`. */
   readonly metrics: Metrics | null;
+  /** `null` without `--otlp-endpoint`. */
+  readonly telemetry: Telemetry | null;
   /** `null` if the execution log is disabled. */
   readonly executionLog: ExecutionLog | null;
   readonly runStats: RunStats;
@@ -86,7 +91,7 @@ export interface ServerResources {
 /** Opened before the isolates, which report to some of it. */
 type OpenedResources = Pick<
   ServerResources,
-  "secret" | "backupTarget" | "metrics" | "executionLog" | "runStats"
+  "secret" | "backupTarget" | "metrics" | "telemetry" | "executionLog" | "runStats"
 >;
 
 /** Opens the resources that features need and adds them to `opened`. */
@@ -101,11 +106,12 @@ export async function openResources(
   const runStats = openStats();
   const metrics = opened.use(await openMetrics(config, runStats));
   // Closed last, because it records how the last runs ended.
+  const telemetry = opened.use(await openTelemetry(config, log));
   const executionLog = opened.use(openLog(config, log));
   const lines = config.dev ? new FunctionLogPrinter(log) : null;
-  const observers = [executionLog, runStats, lines];
+  const observers = [executionLog, runStats, telemetry, lines];
   const observer = observeAll(observers.filter((one) => one !== null));
-  return { secret, backupTarget, metrics, executionLog, runStats, observer };
+  return { secret, backupTarget, metrics, telemetry, executionLog, runStats, observer };
 }
 
 /** All features by name. A feature may use later features only after they have been started. */

@@ -2,6 +2,7 @@
 import { Hono } from "hono";
 import { z } from "zod";
 import { MethodNotAllowedError, ServiceError } from "../errors.ts";
+import type { CallTrace, RequestSpans } from "../functions/call_trace.ts";
 import type { Caller, FunctionCall, FunctionHost, ReplayKey } from "../functions/host_port.ts";
 import { anonymous, type Identity } from "../functions/identity.ts";
 import {
@@ -38,6 +39,8 @@ export interface HttpCallsOptions {
   readonly headers: Readonly<Record<string, string>>;
   /** Returns the client address of a request, behind trusted proxies. */
   readonly addressOf?: (request: Request, info?: Deno.ServeHandlerInfo) => string;
+  /** Records spans of the calls. Optional. */
+  readonly spans?: RequestSpans;
   readonly log: Log;
 }
 
@@ -74,20 +77,20 @@ const BEARER = /^Bearer +([^\s]+) *$/i;
 
 /** Creates the handlers of the three endpoints. */
 export function httpCalls(
-  { hub, host, authenticator, dev, headers, addressOf = () => "local", log }: HttpCallsOptions,
+  { hub, host, authenticator, dev, headers, addressOf = () => "local", spans, log }: HttpCallsOptions,
 ): HttpCalls {
   // As objects that the runtime has checked once: it copies them in half the time.
   const jsonHeaders = new Headers({ ...headers, "Content-Type": "application/json" });
   const namedHeaders = new Headers(jsonHeaders);
   namedHeaders.set("Syncline-Request", "recognised");
   const respond = async (
-    { request, info }: RequestContext,
+    { request, info, trace }: RequestContext,
     kind: FunctionKind,
     run: (call: FunctionCall, headers: Headers) => Promise<Answer>,
   ): Promise<Response> => {
     // Read first: the connection may be gone later.
     const guest = guestCaller(addressOf(request, info));
-    const call = await readCall(request, { authenticator, guest, kind });
+    const call = await readCall(request, { authenticator, guest, kind, trace });
     const { outcome, rest = "", named = false } = "refused" in call
       ? { outcome: call.refused }
       : await run(call, request.headers);
@@ -132,8 +135,16 @@ export function httpCalls(
   return {
     handleDirectly(request, info) {
       if (request.method !== "POST") return null;
-      const call = calls.get(requestPath(request));
-      return call?.({ request, info }).catch((error) => failureResponse(error, log, headers)) ?? null;
+      const path = requestPath(request);
+      const call = calls.get(path);
+      if (call === undefined) return null;
+      const span = spans?.start(`POST ${path}`, request.headers.get("traceparent"));
+      const response = call({ request, info, trace: span?.trace })
+        .catch((error) => failureResponse(error, log, headers));
+      return span === undefined ? response : response.then((answered) => {
+        span.end(answered.status);
+        return answered;
+      });
     },
     routes,
   };
@@ -143,6 +154,7 @@ interface RequestContext {
   readonly request: Request;
   /** Absent for requests made by tests. */
   readonly info: Deno.ServeHandlerInfo | undefined;
+  readonly trace: CallTrace | undefined;
 }
 
 /** A call's outcome. `rest` is appended after the value of a success. */
@@ -156,10 +168,11 @@ interface Answer {
 /** Parses the request into a call, or returns the error outcome. */
 async function readCall(
   request: Request,
-  { authenticator, guest, kind }: {
+  { authenticator, guest, kind, trace }: {
     readonly authenticator: Authenticator;
     readonly guest: Caller;
     readonly kind: FunctionKind;
+    readonly trace: CallTrace | undefined;
   },
 ): Promise<FunctionCall | { readonly refused: Outcome }> {
   const identity = await caller(request.headers.get("authorization"), { authenticator, client: guest.blame });
@@ -179,7 +192,9 @@ async function readCall(
   }
   const call = { udfPath: parsed.data.path, args: parsed.data.args, identity, origin: "client" as const };
   const refused = refuseCall(call) ?? refuseKey(identity, kind, call.udfPath);
-  return refused === null ? { ...call, caller: callerOf(identity, guest) } : { refused };
+  return refused === null
+    ? { ...call, caller: callerOf(identity, guest), ...(trace && { trace }) }
+    : { refused };
 }
 
 /** Returns the caller's identity. An invalid header is an error, never an anonymous call. */

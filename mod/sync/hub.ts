@@ -3,6 +3,7 @@
  * passes it sockets (`accept`) and one-shot queries (`query`), and the function host reports commits.
  */
 import { setImmediate } from "node:timers";
+import type { RequestSpans } from "../functions/call_trace.ts";
 import type { FunctionCall, FunctionHost } from "../functions/host_port.ts";
 import type { Outcome } from "../functions/outcome.ts";
 import { type Clock, systemClock } from "../kit/clock.ts";
@@ -41,6 +42,8 @@ export interface HubOptions {
   readonly clock?: Clock;
   /** Called with the function path when a result is served from cache. Optional. */
   readonly onCacheHit?: (udfPath: string) => void;
+  /** Records spans of the calls of sockets. Optional. */
+  readonly spans?: RequestSpans;
   readonly log?: Log;
   /** Memory from which the quotas of all sockets are derived. */
   readonly memoryBytes?: number;
@@ -75,7 +78,7 @@ export class Hub {
   #transitionCount = 0;
 
   constructor(options: HubOptions) {
-    const { host, authenticator, dev, newest = null, rooms, onCacheHit } = options;
+    const { host, authenticator, dev, newest = null, rooms, onCacheHit, spans } = options;
     const { clock = systemClock, log = () => {}, memoryBytes = MEMORY_BYTES, later = setImmediate } = options;
     const now = () => clock.now();
     const memo = new FrameMemo(new DiffCache(), { dev });
@@ -117,6 +120,7 @@ export class Hub {
     this.#sockets = sockets;
     this.#context = {
       ...{ host, clock, dev, shared, memo, outbound, advances, timers, sessions },
+      ...(spans && { spans }),
       presence: rooms === undefined ? null : { rooms, clock, dev },
       query: (call) => this.query(call),
       inbound: new InboundQuota(inboundQuotaChars(memoryBytes)),
@@ -207,14 +211,19 @@ export class Hub {
    * Waits for the commits up to `newest`, for a bounded time, then runs a query once or answers it from a cached result valid
    * at the newest commit known here. Never rejects.
    */
-  query({ udfPath, args, identity, origin, caller, request }: FunctionCall): Promise<Outcome> {
+  query({ udfPath, args, identity, origin, caller, request, trace }: FunctionCall): Promise<Outcome> {
     const refusal = refuseCall({ udfPath, args });
     if (refusal !== null) return Promise.resolve(refusal);
     const { host, shared } = this.#context;
     // A public function gives the same result for any origin.
     const isPublic = host.info(udfPath)?.visibility === "public";
     const spec = { udfPath, args, canonicalArgs: canonicalJson(args), origin: isPublic ? "client" : origin };
-    const requester = { identity, ...(caller && { caller }), ...(request !== undefined && { request }) };
+    const requester = {
+      identity,
+      ...(caller && { caller }),
+      ...(request !== undefined && { request }),
+      ...(trace && { trace }),
+    };
     const newestTs = this.#newest?.ts ?? 0;
     return this.#newest === null || newestTs <= shared.ts
       ? shared.query(spec, requester)

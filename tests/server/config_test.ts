@@ -99,6 +99,30 @@ Deno.test("a named functions folder must exist", async () => {
   });
 });
 
+Deno.test("[OT1] options of the export are refused without its endpoint, and headers are URL-encoded", async () => {
+  await inFolder(async () => {
+    const exportOf = async (changes: Partial<ServeOptions>) =>
+      (await resolveConfig(serveOptions(changes))).telemetry;
+    assert.equal(await exportOf({}), null);
+    const otlpHeaders = options.otlpHeaders.parse("Authorization=Bearer%20a=b, x-team=one");
+    assert.deepEqual(await exportOf({ otlpEndpoint: "http://127.0.0.1:4318/otlp/", otlpHeaders }), {
+      endpoint: "http://127.0.0.1:4318/otlp",
+      headers: { authorization: "Bearer a=b", "x-team": "one" },
+      sample: 1,
+    });
+    for (const changes of [{ otlpSample: 0.5 }, { otlpHeaders }]) {
+      await assert.rejects(exportOf(changes), /need --otlp-endpoint/);
+    }
+    for (const text of ["Bearer token", "a b=c", "a=%zz", "a=%0a", "a="]) {
+      assert.throws(() => options.otlpHeaders.parse(text), /expected headers such as/, text);
+    }
+    for (const text of ["-1", "1.1", "", "x", "1e-9"]) {
+      assert.throws(() => options.otlpSample.parse(text), /expected a number from 0 to 1/, text);
+    }
+    assert.equal(options.otlpSample.parse(".25"), 0.25);
+  });
+});
+
 Deno.test("[ME3] a token of the metrics is refused without the metrics", async () => {
   await inFolder(async () => {
     const metricsOf = async (changes: Partial<ServeOptions>) =>

@@ -338,6 +338,9 @@ mainJobWith([
   "logArgs",
   "metrics",
   "metricsToken",
+  "otlpEndpoint",
+  "otlpHeaders",
+  "otlpSample",
   "port",
   "data",
   "functions",
@@ -404,6 +407,10 @@ mainJobWith([
       logArgs: true,
       metrics: true,
       metricsToken,
+      // Nothing listens there.
+      otlpEndpoint: "http://127.0.0.1:9",
+      otlpHeaders: "authorization=Bearer%20none",
+      otlpSample: "0.5",
     }, { origins, onlyThose: true, metrics: metricsToken, page: /The app/ });
     await server.mainJob();
     await heartbeats.shutdown();

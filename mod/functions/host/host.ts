@@ -98,7 +98,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     });
     this.routes = new RouteRequests({
       routes: () => served.routes,
-      run: (call, exchange) => runners.act(call, exchange),
+      run: (call, exchange) => runners.act(this.#traced(call), exchange),
     });
     const adHoc = new AdHocQueries({ starter, served, clock, timeoutMs: timeouts.queryMs });
     const shared = { starter, adHoc, readers, runners, served, commits, code, log };
@@ -227,11 +227,16 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     }
     const since = performance.now();
     const inMain = this.code.mainActions.run(call);
-    if (inMain === null) return this.#runners.act(call);
+    if (inMain === null) return this.#runners.act(this.#traced(call));
     return inMain.then((outcome) => {
       this.#reports.mainActionEnded(call, { outcome, ms: performance.now() - since });
       return outcome;
     });
+  }
+
+  #traced(call: FunctionCall): FunctionCall {
+    const trace = call.trace === undefined ? this.#parts.observer?.startTrace?.() : undefined;
+    return trace === undefined ? call : { ...call, trace };
   }
 
   /** Ends the actions of the separate runner pool, including queued ones. Resolves when their processes are gone. */

@@ -1,4 +1,5 @@
 /** Observers of function runs. Nothing is measured without one. */
+import type { CallTrace } from "../call_trace.ts";
 import type { FunctionCall, RunUse } from "../host_port.ts";
 import type { Outcome } from "../outcome.ts";
 import type { RunEnding } from "../run_endings.ts";
@@ -12,7 +13,7 @@ export interface RunEnd {
   /** Queries: duration of the run. Mutations: from acceptance to commit. Actions: from acceptance to end. */
   readonly ms: number;
   /** Without arguments if they are unknown here, or those of another function. */
-  readonly call: Pick<FunctionCall, "udfPath" | "identity"> & Partial<Pick<FunctionCall, "args">>;
+  readonly call: Pick<FunctionCall, "udfPath" | "identity" | "trace"> & Partial<Pick<FunctionCall, "args">>;
   /** Request id. */
   readonly request: number;
   /** ts of a mutation's commit or a query's snapshot. `null` for others. */
@@ -38,7 +39,9 @@ export function numberError(outcome: Outcome, request: number): void {
 
 /** Combines several observers. */
 export function observeAll(observers: readonly RunObserver[]): RunObserver {
+  const tracer = observers.find(({ startTrace }) => startTrace !== undefined);
   return {
+    ...(tracer && { startTrace: () => tracer.startTrace?.() }),
     runEnded(kind, end) {
       for (const observer of observers) observer.runEnded(kind, end);
     },
@@ -54,6 +57,8 @@ export interface RunObserver {
   runEnded(kind: RunKind, end: RunEnd): void;
   /** Called when the writer has committed this many calls at once. */
   groupCommitted?(calls: number): void;
+  /** Returns the trace of an action that belongs to none, so that its own calls can belong to it. Absent without telemetry. */
+  startTrace?(): CallTrace | undefined;
 }
 
 export function endingOf(outcome: Outcome): RunEnding {

@@ -27,11 +27,25 @@ export interface ReadSpec extends MetricSpec {
 }
 
 export interface HistogramSpec extends MetricSpec {
-  readonly read: () => Iterable<{ readonly labels?: Labels; readonly values: CountedValues }>;
+  readonly read: () => Iterable<LabelledCounts>;
+}
+
+/** The values of one metric at a time. */
+export type MetricValues =
+  & Pick<MetricSpec, "name" | "help">
+  & (
+    | { readonly type: "counter" | "gauge"; readonly samples: readonly Sample[] }
+    | { readonly type: "histogram"; readonly series: readonly LabelledCounts[] }
+  );
+
+interface LabelledCounts {
+  readonly labels?: Labels;
+  readonly values: CountedValues;
 }
 
 export class Exposition {
   readonly #registry = new Registry();
+  readonly #readers: (() => Promise<MetricValues>)[] = [];
 
   /** Adds a counter. */
   counter({ name, help, labels = [], read }: ReadSpec): void {
@@ -47,6 +61,7 @@ export class Exposition {
       },
     });
     this.#registry.registerMetric(counter);
+    this.#readers.push(async () => ({ type: "counter", name, help, samples: samplesOf(await read()) }));
   }
 
   /** Adds a gauge. */
@@ -64,10 +79,18 @@ export class Exposition {
       },
     });
     this.#registry.registerMetric(gauge);
+    this.#readers.push(async () => ({ type: "gauge", name, help, samples: samplesOf(await read()) }));
   }
 
   histogram(spec: HistogramSpec): void {
     this.#registry.registerMetric(new ReadHistogram(spec));
+    const { name, help, read } = spec;
+    this.#readers.push(() => Promise.resolve({ type: "histogram", name, help, series: [...read()] }));
+  }
+
+  /** Reads all metrics. Rejects if one cannot be read. */
+  async values(): Promise<readonly MetricValues[]> {
+    return await Promise.all(this.#readers.map((read) => read()));
   }
 
   /** `Content-Type` of {@linkcode text}. */

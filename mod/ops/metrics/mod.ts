@@ -1,4 +1,4 @@
-/** Prometheus metrics, loaded only with `--metrics`: counters updated as events happen, and values read on demand. */
+/** Metrics, loaded only with `--metrics` or `--otlp-endpoint`: counters updated as events happen, and values read on demand. */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { MethodNotAllowedError, ServiceError } from "../../errors.ts";
 import { errorResponse } from "../../kit/error_response.ts";
@@ -7,6 +7,7 @@ import { Histogram, type RunTotals, Tally } from "../stats/mod.ts";
 import { Exposition } from "./exposition.ts";
 import { defineMetrics, type ServerFigures } from "./server_metrics.ts";
 
+export type { MetricValues } from "./exposition.ts";
 export type { ServerFigures } from "./server_metrics.ts";
 
 const ROUTES = [
@@ -120,6 +121,11 @@ export class Metrics implements Disposable {
       auth: this.#auth,
       lag: this.#lag.seconds,
     });
+  }
+
+  /** Reads all metrics, for other formats. Rejects if one cannot be read. */
+  values(): ReturnType<Exposition["values"]> {
+    return this.#exposition.values();
   }
 
   /** Counts an account request; `operation` is one of `authOperations`. */

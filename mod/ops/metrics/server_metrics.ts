@@ -31,6 +31,8 @@ export interface ServerFigures {
   readonly follower?: () => { readonly lagCommits: number; readonly lagMs: number | null };
   /** Cluster members only. */
   readonly cluster?: () => ClusterFigures;
+  /** Absent without `--otlp-endpoint`. */
+  readonly telemetry?: () => { readonly droppedSpans: number };
   /** Sizes of the database files in bytes; 0 if missing. */
   databaseBytes(): Promise<{ readonly data: number; readonly wal: number }>;
   /** Resident memory in bytes; `null` for isolates if unavailable. */
@@ -111,6 +113,7 @@ export function defineMetrics(to: Exposition, counted: CountedFigures): void {
   defineReplication(to, counted);
   defineFollower(to, counted);
   defineCluster(to, counted);
+  defineTelemetry(to, counted);
 }
 
 function defineProcess(to: Exposition, { figures, requests, auth, lag }: CountedFigures): void {
@@ -402,6 +405,15 @@ function defineCluster(to: Exposition, { figures: { cluster } }: CountedFigures)
     name: "syncline_cluster_database_away_seconds",
     help: "Time since the cluster's database has become unreachable; 0 while it is reachable",
     read: () => (cluster().awayMs ?? 0) / 1000,
+  });
+}
+
+function defineTelemetry(to: Exposition, { figures: { telemetry } }: CountedFigures): void {
+  if (telemetry === undefined) return;
+  to.counter({
+    name: "syncline_telemetry_dropped_spans_total",
+    help: "Spans dropped because the queue was full or their export failed",
+    read: () => telemetry().droppedSpans,
   });
 }
 

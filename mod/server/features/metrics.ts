@@ -7,6 +7,7 @@ import { opsLimits } from "../../ops/limits.ts";
 import { archiveNames } from "../../ops/backups/archive/entry_names.ts";
 import type { Metrics, ServerFigures } from "../../ops/metrics/mod.ts";
 import type { RunStats } from "../../ops/stats/mod.ts";
+import type { Telemetry } from "../../ops/telemetry/mod.ts";
 import type { SyncFeature } from "./sync.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AdminFeature } from "./admin.ts";
@@ -19,16 +20,20 @@ import type { StreamsFeature } from "./streams.ts";
 import type { ServeConfig } from "../../config/config.ts";
 import { VERSION } from "../../config/version.ts";
 
-/** `null` without `--metrics`; then the module is not loaded. */
-export async function openMetrics({ metrics }: ServeConfig, { totals }: RunStats): Promise<Metrics | null> {
-  if (metrics === null) return null;
+/** `null` without `--metrics` and `--otlp-endpoint`; then the module is not loaded. */
+export async function openMetrics(
+  { metrics, telemetry }: ServeConfig,
+  { totals }: RunStats,
+): Promise<Metrics | null> {
+  if (metrics === null && telemetry === null) return null;
   const { Metrics } = await import("../../ops/metrics/mod.ts");
-  return new Metrics({ token: metrics.token, authOperations, runs: totals });
+  return new Metrics({ token: metrics?.token ?? null, authOperations, runs: totals });
 }
 
 export interface MetricsSources {
-  /** `null` without `--metrics`. */
+  /** `null` without `--metrics` and `--otlp-endpoint`. */
   readonly metrics: Metrics | null;
+  readonly telemetry: Telemetry | null;
   readonly sync: Pick<SyncFeature, "load">;
   readonly presence: Pick<PresenceFeature, "hub">;
   readonly streaming: Pick<StreamsFeature, "streams">;
@@ -41,7 +46,7 @@ export interface MetricsSources {
 
 export function startMetrics(
   { config: { dataDir }, host }: FeatureContext,
-  { metrics, sync: { load }, storage: { traffic }, admin, ...others }: MetricsSources,
+  { metrics, telemetry, sync: { load }, storage: { traffic }, admin, ...others }: MetricsSources,
 ): Feature {
   if (metrics === null) return {};
   const { replication: { replication }, following, clustering, presence: { hub }, streaming: { streams } } =
@@ -76,6 +81,7 @@ export function startMetrics(
     }),
     ...(following.figures !== null && { follower: following.figures }),
     ...(clustering.figures !== null && { cluster: clustering.figures }),
+    ...(telemetry !== null && { telemetry: () => ({ droppedSpans: telemetry.dropped }) }),
     async databaseBytes() {
       const path = join(dataDir, archiveNames.database);
       return { data: await bytesOf(path), wal: await bytesOf(`${path}-wal`) };

@@ -1,5 +1,6 @@
 /** Sockets, shared queries and function calls over HTTP, and the load of all hubs of this server. */
 import type { FollowerFigures } from "../../cluster/mod.ts";
+import type { RequestSpans } from "../../functions/call_trace.ts";
 import type { RunStats } from "../../ops/stats/mod.ts";
 import { type HttpCalls, httpCalls, Hub, type HubLoad } from "../../sync/mod.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
@@ -17,16 +18,18 @@ export interface SyncFeature extends Feature {
 
 export function startSync(
   { config, host, log }: FeatureContext,
-  { accounts: { authenticator }, presence: { rooms }, runStats, socketsMax, workerFigures }: {
+  { accounts: { authenticator }, presence: { rooms }, runStats, telemetry, socketsMax, workerFigures }: {
     readonly accounts: AccountsFeature;
     readonly presence: Pick<PresenceFeature, "rooms">;
     readonly runStats: RunStats;
+    readonly telemetry: RequestSpans | null;
     readonly socketsMax: number;
     /** Load of each worker process; absent without workers. */
     readonly workerFigures?: () => readonly Partial<FollowerFigures>[];
   },
 ): SyncFeature {
   const { dev, memoryBytes, workers, trustedProxies } = config;
+  const traced = telemetry === null ? {} : { spans: telemetry };
   const hub: Hub = new Hub({
     host,
     authenticator,
@@ -36,6 +39,7 @@ export function startSync(
     // Each process gets its share.
     memoryBytes: Math.floor(memoryBytes / workers),
     socketsMax,
+    ...traced,
     onCacheHit: (path) => runStats.cacheHit(path),
   });
   host.serveQueries((call) => hub.query(call));
@@ -43,7 +47,7 @@ export function startSync(
   return {
     hub,
     load: () => (workerFigures?.() ?? []).reduce<HubLoad>(sum, hub.load),
-    calls: httpCalls({ hub, host, authenticator, dev, headers: apiHeaders, addressOf, log }),
+    calls: httpCalls({ hub, host, authenticator, dev, headers: apiHeaders, addressOf, ...traced, log }),
   };
 }
 

@@ -2,6 +2,7 @@
 import type { MiddlewareHandler } from "hono";
 import { ServiceError } from "../../errors.ts";
 import type { RouteRequests } from "../../functions/host/mod.ts";
+import type { CallTrace, RequestSpans } from "../../functions/call_trace.ts";
 import type { Caller } from "../../functions/host_port.ts";
 import { anonymous, type Identity } from "../../functions/identity.ts";
 import { refuseKey } from "../../functions/key_scope.ts";
@@ -50,6 +51,8 @@ export interface AppRoutesOptions {
   readonly dev: boolean;
   /** Address of the client, taking trusted proxies into account. */
   readonly addressOf: (request: Request, info: Deno.ServeHandlerInfo) => string;
+  /** Records spans of the requests, until the response starts. Optional. */
+  readonly spans?: RequestSpans;
 }
 
 /** Answers a request with a route of the app; `null` if no route matches. */
@@ -58,17 +61,30 @@ export type AppRoutes = (request: Request, info: Deno.ServeHandlerInfo) => Promi
 /** A JWT or an API key. Other credentials are for the app. */
 const TOKEN = /^Bearer +([\w-]+\.[\w-]+\.[\w-]+|syncline_key_[\w-]{43}) *$/i;
 
-export function appRoutes({ routes, authenticator, dev, addressOf }: AppRoutesOptions): AppRoutes {
+export function appRoutes({ routes, authenticator, dev, addressOf, spans }: AppRoutesOptions): AppRoutes {
   return (request, info) => {
     const route = routes.find(request.method, requestPath(request));
     if (route === null) return null;
     // Read first: the connection may be gone later.
-    return answer(request, { route, guest: guestCaller(addressOf(request, info)) });
+    const guest = guestCaller(addressOf(request, info));
+    const span = spans?.start(route, request.headers.get("traceparent"));
+    if (span === undefined) return answer(request, { route, guest });
+    return answer(request, { route, guest, trace: span.trace }).then((answered) => {
+      span.end(answered.status);
+      return answered;
+    }, (error) => {
+      span.end(error instanceof ServiceError ? error.status : 500);
+      throw error;
+    });
   };
 
   async function answer(
     request: Request,
-    { route, guest }: { readonly route: string; readonly guest: Caller },
+    { route, guest, trace }: {
+      readonly route: string;
+      readonly guest: Caller;
+      readonly trace?: CallTrace;
+    },
   ): Promise<Response> {
     const identity = await identityOf(request.headers.get("authorization"), {
       authenticator,
@@ -76,7 +92,13 @@ export function appRoutes({ routes, authenticator, dev, addressOf }: AppRoutesOp
     });
     const refused = refuseKey(identity, "route", `${request.method} ${requestPath(request)}`);
     if (refused?.ok === false) throw new ServiceError("key_not_permitted", refused.error.message);
-    const answered = await routes.respond({ request, route, identity, caller: callerOf(identity, guest) });
+    const answered = await routes.respond({
+      request,
+      route,
+      identity,
+      caller: callerOf(identity, guest),
+      ...(trace && { trace }),
+    });
     return answered.ok ? answered.response : errorOf(answered.error, dev);
   }
 }

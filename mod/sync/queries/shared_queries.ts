@@ -46,7 +46,7 @@ export interface SharedQueriesOptions {
   readonly onVolatile?: (query: SharedQuery) => void;
 }
 
-export type Requester = Pick<FunctionCall, "identity" | "caller" | "request">;
+export type Requester = Pick<FunctionCall, "identity" | "caller" | "request" | "trace">;
 
 /** Current load, and totals since the start. */
 export interface QueryLoad {
@@ -188,7 +188,7 @@ export class SharedQueries {
    * Returns a result valid at the newest commit known here, or at a later one; from cache if valid. Never rejects. Fails at
    * once if `queuedQueriesMax` calls wait. A nondeterministic result answers only calls that arrived before its run.
    */
-  query(spec: QuerySpec, { identity, caller, request }: Requester): Promise<Outcome> {
+  query(spec: QuerySpec, { identity, caller, request, trace }: Requester): Promise<Outcome> {
     const query = this.#table.findOrCreate(spec, identity);
     const newest = query.newest;
     if (newest !== undefined && query.current && !query.nondeterministic) {
@@ -203,7 +203,7 @@ export class SharedQueries {
     }
     return new Promise((resolve) => {
       this.#waiterCount++;
-      const requester = { identity, request, ...(caller && { caller }) };
+      const requester = { identity, request, ...(caller && { caller }), ...(trace && { trace }) };
       query.waiters.push({ ...requester, ts: this.#ts, arrival: this.#runCount, resolve });
       this.#updateState(query);
     });
@@ -267,13 +267,14 @@ export class SharedQueries {
     const quick = options.slow !== true;
     if (quick) this.#awaitingSnapshot = true;
     const { pinned, done } = this.#options.host.startQueryBatch(
-      started.map(({ query: { spec, subscribers, newest }, run: { identity, caller, request } }) => ({
+      started.map(({ query: { spec, subscribers, newest }, run: { identity, caller, request, trace } }) => ({
         udfPath: spec.udfPath,
         args: spec.args,
         origin: spec.origin,
         identity,
         ...(caller && { caller }),
         ...(request !== undefined && { request }),
+        ...(trace && { trace }),
         ...(subscribers.size > 0 && { base: newest?.outcome ?? null }),
       })),
       (i, answer) => {
@@ -299,10 +300,12 @@ export class SharedQueries {
   /** Runs use the identity of a current subscriber or caller, so that a personal result is of use. */
   #beginRun(query: SharedQuery, batch: RefreshBatch): Run {
     const { identity, caller } = this.#dirty.runIdentity(query);
+    const { request, trace } = query.waiters[0] ?? {};
     const run: Run = {
       identity,
       ...(caller && { caller }),
-      request: query.waiters[0]?.request,
+      request,
+      ...(trace && { trace }),
       number: ++this.#runCount,
       batch,
       touched: false,

@@ -1,5 +1,6 @@
 /** A shared query: a function, arguments and callers. Its versions are outcomes with the ts interval of validity. */
 import type { ReadSet } from "../../engine/types.ts";
+import type { CallTrace } from "../../functions/call_trace.ts";
 import type { Caller, CallOrigin } from "../../functions/host_port.ts";
 import type { AuthScope, Identity } from "../../functions/identity.ts";
 import { type Outcome, publicError } from "../../functions/outcome.ts";
@@ -126,6 +127,7 @@ export interface Waiter {
   readonly arrival: number;
   /** Request id of the call. */
   readonly request: number | undefined;
+  readonly trace?: CallTrace;
   readonly resolve: (outcome: Outcome) => void;
 }
 
@@ -134,6 +136,8 @@ export interface Run {
   readonly caller?: Caller;
   /** Id of the request that started it. A run for subscribers has its own. */
   readonly request: number | undefined;
+  /** Trace of that request. */
+  readonly trace?: CallTrace;
   /** Increases with each run of the server. */
   readonly number: number;
   readonly batch: RefreshBatch;

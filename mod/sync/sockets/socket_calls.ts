@@ -2,6 +2,7 @@
  * The calls of one socket. Its mutations enter one queue in the order received, so that they commit in that order; actions run
  * concurrently. Each response is sent when its call ends. After a failure that may still be committed, the socket closes instead.
  */
+import type { RequestSpans } from "../../functions/call_trace.ts";
 import type { FunctionHost, MutationCall } from "../../functions/host_port.ts";
 import { type CallError, isDiskFullFailure, isOutcomeUnknown } from "../../functions/outcome.ts";
 import type { Clock, Timer } from "../../kit/clock.ts";
@@ -18,6 +19,7 @@ export interface CallContext {
   readonly host: FunctionHost;
   readonly clock: Clock;
   readonly dev: boolean;
+  readonly spans?: RequestSpans;
 }
 
 interface CallingSocket {
@@ -56,12 +58,18 @@ export class SocketCalls {
 
   /** `chars` stay reserved until the call ends. Never rejects. */
   async mutate({ requestId, udfPath, args }: Mutation, chars: number): Promise<void> {
-    const { host, dev } = this.#context;
+    const { host, dev, spans } = this.#context;
     const { requested } = this.#socket;
     const { identity, client: { sessionId } } = requested;
+    const span = spans?.start("socket mutation");
     const { turn, blame } = requested.callerOf(identity);
     if (this.mutationsInFlight === 0) this.#queueKey = turn;
-    const whose = { identity, origin: "client", caller: { turn: this.#queueKey, blame } } as const;
+    const whose = {
+      identity,
+      origin: "client",
+      caller: { turn: this.#queueKey, blame },
+      ...(span && { trace: span.trace }),
+    } as const;
     const refusal = refuseCall({ udfPath, args }) ?? refuseKey(identity, "mutation", udfPath);
     const call: MutationCall = refusal?.ok === false
       // Omits path and arguments, which may be what is too large.
@@ -73,6 +81,7 @@ export class SocketCalls {
       sessionId === null ? call : { ...call, replay: { sessionId, requestId } },
     );
     this.mutationsInFlight--;
+    span?.end(null);
     const { outcome, ts } = answer;
     if (this.#socket.isOpen && !outcome.ok && this.isUnsettled(outcome.error)) {
       this.#closeUnsettled(outcome.error);
@@ -86,12 +95,15 @@ export class SocketCalls {
 
   /** `chars` stay reserved until the call ends. Never rejects. */
   async act({ requestId, udfPath, args }: Action, chars: number): Promise<void> {
-    const { host, dev } = this.#context;
+    const { host, dev, spans } = this.#context;
     const { requested } = this.#socket;
     const { identity } = requested;
+    const span = spans?.start("socket action");
+    const whose = { identity, origin: "client", caller: requested.callerOf(identity) } as const;
     this.inFlight++;
     const outcome = refuseCall({ udfPath, args }) ?? refuseKey(identity, "action", udfPath) ??
-      await host.act({ udfPath, args, identity, origin: "client", caller: requested.callerOf(identity) });
+      await host.act({ udfPath, args, ...whose, ...(span && { trace: span.trace }) });
+    span?.end(null);
     if (this.#socket.isOpen) {
       const { errorIds } = requested.client;
       this.#socket.respond(actionResponseFrame(requestId, { outcome, dev, errorIds }), null);

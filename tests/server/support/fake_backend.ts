@@ -132,6 +132,7 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
     restartExitCode: null,
     workers: 1,
     metrics: null,
+    telemetry: null,
     executionLog: null,
     ...changes,
   };

@@ -8,6 +8,7 @@
  */
 import { BodyReceiver, BodySender } from "../../wire/body_stream.ts";
 import { type WireHeaders, wireHeaders } from "../../wire/http_headers.ts";
+import type { CallTrace } from "../../call_trace.ts";
 import type { Caller } from "../../host_port.ts";
 import type { Identity } from "../../identity.ts";
 import type { CallError, Outcome } from "../../outcome.ts";
@@ -26,6 +27,7 @@ export interface RouteRequest {
   readonly identity: Identity;
   /** The caller, for the fair queue. */
   readonly caller?: Caller;
+  readonly trace?: CallTrace;
 }
 
 /** The runner that handles a request. */

@@ -40,7 +40,7 @@ export class RouteRequests {
 
   /** Handles a request. Resolves when the response starts. Never rejects. */
   async respond(request: RouteRequest): Promise<RouteAnswer> {
-    const { caller } = request;
+    const { caller, trace } = request;
     const key = caller?.blame ?? "";
     if (!await this.#enter(key)) {
       return failure(overloaded(`${this.#waiting.length} requests are waiting`));
@@ -59,6 +59,7 @@ export class RouteRequests {
       identity: request.identity,
       origin: "client",
       ...(caller && { caller }),
+      ...(trace && { trace }),
     };
     this.#run(call, exchange).then((outcome) => {
       this.#leave(key);

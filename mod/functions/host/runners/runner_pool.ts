@@ -3,6 +3,7 @@ import type { Log } from "../../../kit/log.ts";
 import { functionLimits } from "../../../limits.ts";
 import { fairnessLimits } from "../../limits.ts";
 import { isolateLimits } from "../../limits.ts";
+import { childTrace } from "../../call_trace.ts";
 import type { FunctionCall } from "../../host_port.ts";
 import { failed, type Outcome } from "../../outcome.ts";
 import { isCtxPath } from "../../system_module.ts";
@@ -321,7 +322,7 @@ export class RunnerPool {
     { call, depth, tree, ended, runner }: PendingAction & { readonly runner: Runner },
   ): Promise<Outcome> {
     if (tree.ended) return Promise.resolve(treeEnded());
-    const { identity, caller, request, lineage } = call;
+    const { identity, caller, request, lineage, trace } = call;
     const sub: FunctionCall = {
       udfPath,
       args,
@@ -330,6 +331,7 @@ export class RunnerPool {
       ...(caller && { caller }),
       ...(request !== undefined && { request }),
       ...(lineage && { lineage }),
+      ...(trace && { trace: childTrace(trace) }),
     };
     if (kind === "action" && isCtxPath(udfPath)) {
       return this.#options.serve(kind, { ...sub, calledBy: call.udfPath, callerEnded: ended });

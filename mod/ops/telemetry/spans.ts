@@ -1,0 +1,117 @@
+/** Spans of requests and function runs, in the form that the exporter takes. */
+import { type CallTrace, randomHex } from "../../functions/call_trace.ts";
+import { endingOf, type RunEnd, type RunKind } from "../../functions/host/mod.ts";
+import { type CallError, requestIdText } from "../../functions/outcome.ts";
+import { logLimits, telemetryLimits } from "../limits.ts";
+import type { Attributes, HrTime, InstrumentationScope, ReadableSpan, Resource } from "./sdk/sdk.js";
+
+/** The sender of all spans. */
+export interface SpanSource {
+  readonly resource: Resource;
+  readonly instrumentationScope: InstrumentationScope;
+}
+
+export interface SpanParts {
+  readonly name: string;
+  readonly trace: CallTrace;
+  /** Milliseconds since the epoch. */
+  readonly from: number;
+  readonly until: number;
+  readonly isServer?: boolean;
+  readonly attributes?: Attributes;
+  /** Message of the error; `null` or absent if there is none. */
+  readonly error?: string | null;
+}
+
+export function spanOf(
+  { name, trace, from, until, isServer = false, attributes = {}, error = null }: SpanParts,
+  source: SpanSource,
+): ReadableSpan {
+  const { traceId, spanId, parentId } = trace;
+  const context = { traceId, spanId, traceFlags: 1 };
+  return {
+    ...source,
+    name,
+    kind: isServer ? 1 : 0,
+    spanContext: () => context,
+    ...(parentId !== undefined && { parentSpanContext: { traceId, spanId: parentId, traceFlags: 1 } }),
+    startTime: hrTime(from),
+    endTime: hrTime(Math.max(from, until)),
+    status: error === null
+      ? { code: 0 }
+      : { code: 2, message: error.slice(0, telemetryLimits.errorCharsMax) },
+    attributes,
+    events: [],
+    links: [],
+    droppedAttributesCount: 0,
+    droppedEventsCount: 0,
+    droppedLinksCount: 0,
+  };
+}
+
+/** Returns the span of a run that ended now, and those of its phases if it was queued or has committed. */
+export function runSpans(
+  kind: RunKind,
+  { call, outcome, ms, durationMs, queuedMs, request, ts, use }: RunEnd,
+  { trace, now, source }: { readonly trace: CallTrace; readonly now: number; readonly source: SpanSource },
+): ReadableSpan[] {
+  // The duration of a query does not include its time in the queue.
+  const from = now - (kind === "query" ? queuedMs + ms : ms);
+  const path = call.udfPath.slice(0, logLimits.pathCharsMax);
+  const error = outcome.ok ? null : outcome.error;
+  const span = spanOf({
+    name: `${kind} ${path}`,
+    trace,
+    from,
+    until: now,
+    attributes: {
+      "code.function.name": path,
+      "syncline.kind": kind,
+      "syncline.outcome": endingOf(outcome),
+      "syncline.request_id": requestIdText(request),
+      ...(ts !== null && { "syncline.ts": ts }),
+      ...(use !== null && {
+        "syncline.documents_read": use.documentsRead,
+        "syncline.documents_written": use.documentsWritten,
+      }),
+      ...(error?.data && { "syncline.error_code": error.data.code }),
+    },
+    error: failureOf(error),
+  }, source);
+  const begun = Math.min(from + queuedMs, now);
+  const ran = Math.min(begun + durationMs, now);
+  const commits = kind === "mutation" && outcome.ok;
+  const phases: readonly (readonly [name: string, from: number, until: number])[] = [
+    ...(queuedMs > 0 ? [["queue", from, begun] as const] : []),
+    ...(queuedMs > 0 || commits ? [["run", begun, ran] as const] : []),
+    ...(commits ? [["commit", ran, now] as const] : []),
+  ];
+  const { traceId, spanId: parentId, sampled } = trace;
+  return [
+    span,
+    ...phases.map(([name, from, until]) =>
+      spanOf({ name, trace: { traceId, spanId: randomHex(8), parentId, sampled }, from, until }, source)
+    ),
+  ];
+}
+
+/** Message of a failure of the function or the server. An error that the app throws on purpose is an answer. */
+function failureOf(error: CallError | null): string | null {
+  return error?.kind === "internal" ? error.message : null;
+}
+
+/** Parses the header `traceparent`; `null` if it is absent or invalid. */
+export function parseTraceparent(
+  header: string | null,
+): { readonly traceId: string; readonly parentId: string; readonly sampled: boolean } | null {
+  const [, version, traceId = "", parentId = "", flags = "", rest] =
+    /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/.exec(header?.trim() ?? "") ?? [];
+  if (version === undefined || version === "ff" || version === "00" && rest !== undefined) return null;
+  if (/^0+$/.test(traceId) || /^0+$/.test(parentId)) return null;
+  return { traceId, parentId, sampled: (parseInt(flags, 16) & 1) === 1 };
+}
+
+export function hrTime(ms: number): HrTime {
+  const seconds = Math.floor(ms / 1000);
+  return [seconds, Math.round((ms - seconds * 1000) * 1e6)];
+}

@@ -1,0 +1,152 @@
+/** Telemetry without a server: trace contexts, bounds of the queue, failures of the collector. */
+import assert from "node:assert/strict";
+import { anonymous } from "../../../mod/functions/identity.ts";
+import type { RunEnd } from "../../../mod/functions/host/mod.ts";
+import { failed, type Outcome } from "../../../mod/functions/outcome.ts";
+import { telemetryLimits } from "../../../mod/ops/limits.ts";
+import { Histogram } from "../../../mod/ops/stats/mod.ts";
+import { Telemetry, type TelemetryOptions } from "../../../mod/ops/telemetry/mod.ts";
+import { parseTraceparent } from "../../../mod/ops/telemetry/spans.ts";
+import { freePort } from "../../support/ports.ts";
+import { until } from "../../support/waiting.ts";
+import { attributesOf, OtlpCollector } from "../support/otlp_collector.ts";
+
+const ok: Outcome = { ok: true, value: "1", logLines: [] };
+
+function ended(changes: Partial<RunEnd> = {}): RunEnd {
+  const call = { udfPath: "notes:add", identity: anonymous };
+  return { call, outcome: ok, ms: 10, durationMs: 4, queuedMs: 2, use: null, request: 36, ts: 7, ...changes };
+}
+
+function telemetry(endpoint: string, changes: Partial<TelemetryOptions> = {}) {
+  const logged: string[] = [];
+  const made = new Telemetry({
+    endpoint,
+    headers: { authorization: "Bearer of-the-collector" },
+    sample: 1,
+    serviceName: "notes",
+    version: "1.2.3",
+    log: (level, message) => logged.push(`${level} ${message}`),
+    ...changes,
+  });
+  return Object.assign(made, { logged });
+}
+
+const TRACE = "0af7651916cd43dd8448eb211c80319c";
+const PARENT = "b7ad6b7169203331";
+
+Deno.test("[OT3] a valid traceparent header is parsed, and any other is ignored", () => {
+  const given = { traceId: TRACE, parentId: PARENT };
+  assert.deepEqual(parseTraceparent(`00-${TRACE}-${PARENT}-01`), { ...given, sampled: true });
+  assert.deepEqual(parseTraceparent(`00-${TRACE}-${PARENT}-00`), { ...given, sampled: false });
+  assert.deepEqual(parseTraceparent(`cc-${TRACE}-${PARENT}-03-what-comes`), { ...given, sampled: true });
+  for (
+    const header of [
+      null,
+      "",
+      TRACE,
+      `ff-${TRACE}-${PARENT}-01`,
+      `00-${TRACE}-${PARENT}-01-more`,
+      `00-${"0".repeat(32)}-${PARENT}-01`,
+      `00-${TRACE}-${"0".repeat(16)}-01`,
+      `00-${TRACE.toUpperCase()}-${PARENT}-01`,
+    ]
+  ) assert.equal(parseTraceparent(header), null, String(header));
+});
+
+Deno.test("[OT2] a run is a span whose children are its time in the queue, its run and its commit", async () => {
+  await using collector = new OtlpCollector();
+  {
+    await using made = telemetry(collector.endpoint);
+    made.runEnded("mutation", ended());
+    const outcome = failed("internal", "x is not a function");
+    made.runEnded(
+      "query",
+      ended({ outcome, call: { udfPath: "notes:list", identity: anonymous }, queuedMs: 0 }),
+    );
+    made.runEnded("mutation", ended({ call: { udfPath: "_health:commit", identity: anonymous } }));
+  }
+  const run = await collector.span("mutation notes:add");
+  const { "syncline.outcome": outcome, "syncline.request_id": request } = attributesOf(run);
+  assert.deepEqual([outcome, request, run.status.code], ["success", "10", 0]);
+  const phases = collector.children(run);
+  const ms = (from: string, until: string) => Math.round(Number(BigInt(until) - BigInt(from)) / 1e5) / 10;
+  assert.deepEqual(
+    phases.map((span) => [span.name, ms(span.startTimeUnixNano, span.endTimeUnixNano)]),
+    [["queue", 2], ["run", 4], ["commit", 4]],
+  );
+  assert.equal(phases[0]?.startTimeUnixNano, run.startTimeUnixNano);
+  assert.equal(phases[2]?.endTimeUnixNano, run.endTimeUnixNano);
+  const failure = await collector.span("query notes:list");
+  assert.deepEqual(failure.status, { code: 2, message: "x is not a function" });
+  assert.deepEqual(collector.children(failure), []);
+  // The service's own work is not exported.
+  assert.equal(collector.spans.length, 5);
+  assert.equal(collector.resources[0]?.["service.name"], "notes");
+  assert.equal(collector.requestHeaders[0]?.get("authorization"), "Bearer of-the-collector");
+});
+
+Deno.test("[OT4] a share of the traces is exported, unless the client decides", async () => {
+  await using collector = new OtlpCollector();
+  {
+    await using made = telemetry(collector.endpoint, { sample: 0 });
+    made.start("POST /api/query").end(200);
+    made.start("POST /api/query", `00-${TRACE}-${PARENT}-00`).end(200);
+    made.runEnded("query", ended());
+    made.start("POST /api/mutation", `00-${TRACE}-${PARENT}-01`).end(503);
+  }
+  const [span, ...others] = collector.spans;
+  assert.deepEqual(others, []);
+  assert.deepEqual([span?.traceId, span?.parentSpanId, span?.kind], [TRACE, PARENT, 2]);
+  assert.deepEqual(span?.status, { code: 2, message: "HTTP 503" });
+});
+
+Deno.test("[OT5] metrics keep their names, labels and buckets", async () => {
+  await using collector = new OtlpCollector();
+  await using made = telemetry(collector.endpoint);
+  const values = new Histogram([1, 5]);
+  for (const value of [0.5, 2, 3, 9]) values.add(value);
+  const labels = { kind: "query" };
+  await made.exportMetrics(() =>
+    Promise.resolve([
+      { type: "counter", name: "runs_total", help: "Runs", samples: [{ labels, value: 4 }] },
+      { type: "gauge", name: "sockets", help: "Sockets", samples: [{ value: 2 }] },
+      { type: "gauge", name: "unknown", help: "Unknown", samples: [] },
+      { type: "histogram", name: "seconds", help: "Seconds", series: [{ labels, values }] },
+    ])
+  );
+  const [runs, sockets, seconds, ...others] = collector.metrics;
+  assert.deepEqual(others, []);
+  assert.deepEqual([runs?.name, runs?.description, runs?.sum?.isMonotonic], ["runs_total", "Runs", true]);
+  assert.equal(runs?.sum?.aggregationTemporality, 2);
+  const [point] = runs?.sum?.dataPoints ?? [];
+  assert.deepEqual([point && attributesOf(point), point?.asDouble], [labels, 4]);
+  assert.equal(sockets?.gauge?.dataPoints[0]?.asDouble, 2);
+  const [bucket] = seconds?.histogram?.dataPoints ?? [];
+  assert.deepEqual([bucket?.explicitBounds, bucket?.bucketCounts], [[1, 5], [1, 2, 1]]);
+  assert.deepEqual([bucket?.count, bucket?.sum], [4, 14.5]);
+});
+
+Deno.test("[OT6] a collector that is down is reported once, and spans over the limit are dropped", async () => {
+  const port = await freePort();
+  const made = telemetry(`http://127.0.0.1:${port}`);
+  const { queuedSpansMax } = telemetryLimits;
+  for (let i = 0; i < queuedSpansMax + 100; i++) made.start("POST /api/query").end(200);
+  assert.equal(made.dropped, 100);
+  // The pending exports end before the limit of one, and those of the metrics fail in between.
+  const begun = performance.now();
+  await made.exportMetrics(() => Promise.resolve([]));
+  assert.deepEqual(made.logged, ["warn Cannot export telemetry"]);
+  await made.exportMetrics(() => Promise.reject(new Error("unreadable")));
+  assert.deepEqual(made.logged, ["warn Cannot export telemetry"]);
+  assert.ok(performance.now() - begun < 3 * telemetryLimits.exportMs);
+  await using collector = new OtlpCollector(port);
+  await made.exportMetrics(() => Promise.resolve([]));
+  await until(() => collector.spans.length > 0);
+  assert.equal(made.logged[1], "info Telemetry is exported again");
+  const closing = performance.now();
+  await made[Symbol.asyncDispose]();
+  assert.ok(performance.now() - closing < 2 * telemetryLimits.closeMs);
+  made.start("POST /api/query").end(200);
+  assert.ok(made.dropped > 100, "spans after the end are dropped");
+});
