@@ -1,6 +1,6 @@
-/** `deno task bench [row...] [--full] [--cores 1] [--json file]`: measures, and prints each figure beside its control. */
+/** `deno task bench [group...] [--full] [--cores 1] [--json file]`: prints measured figures beside those of bare controls. */
 import { parseArgs } from "node:util";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { BenchContext } from "./context.ts";
 import { accountRows } from "./rows/accounts.ts";
 import { browserApplyRows } from "./rows/browser_apply.ts";
@@ -14,23 +14,24 @@ import { hostileRows } from "./rows/hostile.ts";
 import { intervalIndexRows } from "./rows/interval_index.ts";
 import { latencyRows } from "./rows/latency.ts";
 import { memoryRows } from "./rows/memory.ts";
-import { observingRows } from "./rows/observing.ts";
+import { observabilityRows } from "./rows/observability.ts";
 import { presenceRows } from "./rows/presence.ts";
 import { reconnectRows } from "./rows/reconnect.ts";
-import { restoreRows } from "./rows/restore.ts";
 import { replicationRows } from "./rows/replication.ts";
-import { shippingRows } from "./rows/shipping.ts";
+import { restoreRows } from "./rows/restore.ts";
 import { scheduledLoadRows } from "./rows/scheduled_load.ts";
+import { shippingRows } from "./rows/shipping.ts";
 import { signInTimingRows } from "./rows/sign_in_timing.ts";
+import { slowQueryRows } from "./rows/slow_query.ts";
 import { stalledRows } from "./rows/stalled.ts";
 import { storageRows } from "./rows/storage.ts";
-import { slowQueryRows } from "./rows/slow_query.ts";
 import { streamRows } from "./rows/streams.ts";
 import { subscriptionRows } from "./rows/subscriptions.ts";
 import { transferRows } from "./rows/transfer.ts";
-import { markdown, met, type Row } from "./table.ts";
+import { print } from "./support/print.ts";
+import { markdown, meetsTarget, type Row } from "./table.ts";
 
-const rowsByName: Record<string, (context: BenchContext) => Promise<Row[]>> = {
+const groups: Record<string, (context: BenchContext) => Promise<Row[]>> = {
   transfer: transferRows,
   ...cheapGroups,
   latency: latencyRows,
@@ -51,21 +52,15 @@ const rowsByName: Record<string, (context: BenchContext) => Promise<Row[]>> = {
   storage: storageRows,
   counting: countingRows,
   data: dataRows,
-  observing: observingRows,
+  observing: observabilityRows,
   restore: restoreRows,
   cluster: clusterRows,
   competitors: competitorRows,
   replication: async (context) => [...await replicationRows(context), ...await shippingRows(context)],
 };
 
-/** Installs and starts third-party software, so it runs only when it is named. */
+/** Runs only if it is named, because it installs third-party software. */
 const ON_REQUEST = "competitors";
-
-const encoder = new TextEncoder();
-
-function say(text: string): void {
-  Deno.stdout.writeSync(encoder.encode(`${text}\n`));
-}
 
 const { values, positionals } = parseArgs({
   args: Deno.args,
@@ -76,19 +71,17 @@ const { values, positionals } = parseArgs({
     json: { type: "string", default: "data/bench.json" },
   },
 });
-const wanted = positionals.length > 0
+const requested = positionals.length > 0
   ? positionals
-  : Object.keys(rowsByName).filter((name) => name !== ON_REQUEST);
-/** `cheap` runs all of its groups. Each group ends its processes before the next starts. */
-const names = wanted.flatMap((name) => name === "cheap" ? Object.keys(cheapGroups) : [name]);
-const unknown = names.find((name) => !(name in rowsByName));
+  : Object.keys(groups).filter((name) => name !== ON_REQUEST);
+const names = requested.flatMap((name) => name === "cheap" ? Object.keys(cheapGroups) : [name]);
+const unknown = names.find((name) => !(name in groups));
 if (unknown !== undefined) {
-  say(`There is no row "${unknown}"; there are cheap, ${Object.keys(rowsByName).join(", ")}`);
+  print(`Unknown group "${unknown}". Groups: cheap, ${Object.keys(groups).join(", ")}`);
   Deno.exit(2);
 }
-
 if (values.cores !== undefined && values.cores !== "1") {
-  say("--cores takes 1: the servers share one processor, their clients have another");
+  print("--cores must be 1: the servers use one processor and their clients another");
   Deno.exit(2);
 }
 
@@ -104,19 +97,18 @@ try {
     });
     try {
       const startedAt = performance.now();
-      const measured = await rowsByName[name]?.(context) ?? [];
-      rows.push(...measured);
-      say(`${name}: ${((performance.now() - startedAt) / 1000).toFixed(0)} s`);
+      rows.push(...await groups[name]?.(context) ?? []);
+      print(`${name}: ${((performance.now() - startedAt) / 1000).toFixed(0)} s`);
     } catch (error) {
       failed = true;
-      say(`${name} failed: ${error instanceof Error ? error.stack : error}`);
+      print(`${name} failed: ${error instanceof Error ? error.stack : error}`);
     }
   }
 } finally {
   Deno.removeSync(dir, { recursive: true });
 }
-say(markdown(rows));
-Deno.mkdirSync(join(values.json, ".."), { recursive: true });
+print(markdown(rows));
+Deno.mkdirSync(dirname(values.json), { recursive: true });
 const report = { at: new Date().toISOString(), deno: Deno.version.deno, full: values.full, rows };
 Deno.writeTextFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
-if (failed || rows.some((row) => met(row) === false)) Deno.exitCode = 1;
+if (failed || rows.some((row) => meetsTarget(row) === false)) Deno.exitCode = 1;

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { markdown, met, type Row } from "./table.ts";
+import { markdown, meetsTarget, type Row } from "./table.ts";
 
 const row: Row = {
   name: "a",
@@ -10,15 +10,15 @@ const row: Row = {
   details: {},
 };
 
-Deno.test("a row is met on the target's own side", () => {
-  assert.equal(met(row), true);
-  assert.equal(met({ ...row, target: { atLeast: 0.3 } }), false);
-  assert.equal(met({ ...row, target: { atMost: 0.3 } }), true);
-  assert.equal(met({ ...row, target: { atMost: 0.1 } }), false);
-  assert.equal(met({ ...row, target: null }), null);
+Deno.test("meetsTarget compares the ratio with a minimum or maximum", () => {
+  assert.equal(meetsTarget(row), true);
+  assert.equal(meetsTarget({ ...row, target: { atLeast: 0.3 } }), false);
+  assert.equal(meetsTarget({ ...row, target: { atMost: 0.3 } }), true);
+  assert.equal(meetsTarget({ ...row, target: { atMost: 0.1 } }), false);
+  assert.equal(meetsTarget({ ...row, target: null }), null);
 });
 
-Deno.test("the table names the ratio, the target and what was missed", () => {
+Deno.test("markdown shows ratios, targets and missed targets", () => {
   assert.equal(
     markdown([row, { ...row, name: "bb", target: { atMost: 0.1 } }]),
     [

@@ -1,10 +1,11 @@
-/** The control of file storage: pipes bodies to and from one file, and answers a constant. Prints its port. */
+/** Control for file storage: pipes request bodies to a file and the file to responses. `/small` returns a constant. */
 import { Buffer } from "node:buffer";
+import { serve } from "./serve.ts";
 
 const [path = ""] = Deno.args;
 const small = Buffer.alloc(1024, "x");
 
-const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, async (request) => {
+await serve(async (request) => {
   const { pathname } = new URL(request.url);
   if (pathname === "/small") return new Response(small);
   if (request.method === "POST") {
@@ -15,4 +16,3 @@ const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }
   const file = await Deno.open(path);
   return new Response(file.readable);
 });
-Deno.stdout.writeSync(new TextEncoder().encode(`port ${server.addr.port}\n`));

@@ -1,26 +1,21 @@
 /**
- * The control of subscriptions: documents in SQLite, and for each query of a socket a bare read. A change is committed by
- * itself; then each query that it touches is read again, compared with what was sent, and the difference goes out.
- * Arguments: the database's path, the number of documents and the characters of each one's text.
+ * Control for subscriptions: documents in SQLite, and a plain read for each query. Each change is a transaction. The server
+ * then reads each affected query again and sends the documents that differ from the last result.
+ * Arguments: path of the database, number of documents, characters of text in each.
  */
 import { DatabaseSync } from "node:sqlite";
+import { serve } from "./serve.ts";
 
-const [path, count, chars] = Deno.args;
-if (path === undefined || count === undefined) throw new TypeError("A path and a number are needed");
+const [path = "", count = "0", chars = "0"] = Deno.args;
 
-interface Document {
-  readonly number: number;
-  readonly value: number;
-  readonly text: string;
-}
-
-/** The documents from `start` on, as they were sent. */
+/** A subscription to the documents `start` to `start + count - 1`. */
 interface Live {
   readonly socket: WebSocket;
   readonly queryId: number;
   readonly start: number;
   readonly count: number;
-  texts: readonly string[];
+  /** The documents as sent last. */
+  documents: readonly string[];
 }
 
 const database = new DatabaseSync(path);
@@ -38,7 +33,7 @@ const readMany = database.prepare(
   "SELECT doc FROM documents WHERE number >= ? AND number < ? ORDER BY number",
 );
 const write = database.prepare("UPDATE documents SET doc = ? WHERE number = ?");
-/** Queries for one document by its number, and those for more. */
+/** Subscriptions to one document, by its number. */
 const single = new Map<number, Set<Live>>();
 const lists = new Set<Live>();
 
@@ -51,33 +46,34 @@ function subscribe(socket: WebSocket, queries: readonly { queryId: number; args:
   const changes = queries.map(({ queryId, args }) => {
     const live: Live = {
       ...{ socket, queryId, start: args.number ?? args.start ?? 0, count: args.count ?? 1 },
-      texts: [],
+      documents: [],
     };
-    live.texts = read(live);
+    live.documents = read(live);
     if (live.count > 1) lists.add(live);
     else single.set(live.start, (single.get(live.start) ?? new Set()).add(live));
-    return `{"queryId":${queryId},"value":[${live.texts.join(",")}]}`;
+    return `{"queryId":${queryId},"value":[${live.documents.join(",")}]}`;
   });
   socket.send(`{"type":"Transition","querySet":1,"changes":[${changes.join(",")}]}`);
 }
 
 function change({ number, value }: { readonly number: number; readonly value: number }): void {
-  const document: Document = JSON.parse(String(readOne.get(number)?.doc));
+  const document = JSON.parse(String(readOne.get(number)?.doc));
   write.run(JSON.stringify({ ...document, value }), number);
-  const touched = [...single.get(number) ?? [], ...lists];
-  for (const live of touched) {
+  for (const live of [...single.get(number) ?? [], ...lists]) {
     if (number < live.start || number >= live.start + live.count) continue;
-    const before = live.texts;
-    live.texts = read(live);
+    const before = live.documents;
+    live.documents = read(live);
     const diff: string[] = [];
-    for (const [at, text] of live.texts.entries()) if (text !== before[at]) diff.push(`[${at},${text}]`);
+    for (const [index, document] of live.documents.entries()) {
+      if (document !== before[index]) diff.push(`[${index},${document}]`);
+    }
     live.socket.send(
       `{"type":"Transition","changes":[{"type":"QueryUpdated","queryId":${live.queryId},"diff":[${diff}]}]}`,
     );
   }
 }
 
-const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, (request) => {
+await serve((request) => {
   const { socket, response } = Deno.upgradeWebSocket(request);
   socket.onmessage = ({ data }) => {
     const message = JSON.parse(data);
@@ -88,7 +84,3 @@ const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }
   };
   return response;
 });
-
-await Deno.stdout.write(new TextEncoder().encode(`port ${server.addr.port}\n`));
-for await (const _ of Deno.stdin.readable);
-Deno.exit(0);

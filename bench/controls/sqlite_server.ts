@@ -1,17 +1,16 @@
 /**
- * The control for durable writes: the same transfer straight on SQLite, one transaction each. `POST /api/mutation` runs one
- * transfer, as each message of a WebSocket does, or inserts a post behind its rule, `POST /api/query` reads a balance, `POST /commits` with `{count}` measures
- * that many transfers in the process itself. Ends when its input ends. Arguments: the database's path and the number of
- * accounts.
+ * Control for durable writes: the operations of the benchmark directly on SQLite, each in its own transaction.
+ * `POST /api/mutation` and WebSocket messages run transfers, or `rooms:post` over HTTP. `POST /api/query` reads a balance.
+ * `POST /commits` with `{count}` measures transfers inside the process.
+ * Arguments: path of the database, number of accounts.
  */
-import { bareTransfers } from "./bare_transfers.ts";
+import { openBareTransfers } from "./bare_transfers.ts";
+import { serve } from "./serve.ts";
 
-const [path, accounts] = Deno.args;
-if (path === undefined || accounts === undefined) throw new TypeError("A path and a number are needed");
+const [path = "", accounts = "0"] = Deno.args;
+const { transfer, balanceOf, post } = openBareTransfers(path, Number(accounts));
 
-const { transfer, balanceOf, post } = bareTransfers(path, Number(accounts));
-
-/** Milliseconds of each of `count` transfers. */
+/** Returns the durations of `count` transfers in milliseconds. */
 function measure(count: number): number[] {
   const durations: number[] = [];
   for (let i = 0; i < count; i++) {
@@ -34,7 +33,7 @@ function serveSocket(request: Request): Response {
   return response;
 }
 
-const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, async (request) => {
+await serve(async (request) => {
   if (request.headers.get("upgrade") === "websocket") return serveSocket(request);
   const body = await request.json();
   const { pathname } = new URL(request.url);
@@ -46,7 +45,3 @@ const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }
     : transfer(body.args) ?? null;
   return Response.json({ status: "success", value, logLines: [] });
 });
-
-await Deno.stdout.write(new TextEncoder().encode(`port ${server.addr.port}\n`));
-for await (const _ of Deno.stdin.readable);
-Deno.exit(0);

@@ -1,17 +1,15 @@
 /**
- * The control for the way of a lone mutation: a WebSocket, a hop to a second process, the same transfer straight on SQLite
- * there, and back, with nothing else. It is what code that runs in a process of its own cannot do without.
- * Ends when its input ends. Arguments: the database's path and the number of accounts; a third one, the path of a
- * socket, is given to the second process.
+ * Control for a single mutation: a WebSocket message crosses to a second process, which runs the transfer on SQLite, and the
+ * response returns the same way. This is the minimum for a server that runs functions in a separate process.
+ * Arguments: path of the database, number of accounts. The second process gets the path of a socket as third argument.
  */
-import { bareTransfers, type Transfer } from "./bare_transfers.ts";
+import { openBareTransfers, type Transfer } from "./bare_transfers.ts";
+import { serve } from "./serve.ts";
 
-const [path, accounts, socketPath] = Deno.args;
-if (path === undefined || accounts === undefined) throw new TypeError("A path and a number are needed");
+const [path = "", accounts = "0", socketPath] = Deno.args;
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
-const buffer = new Uint8Array(65_536);
 
 interface Mutation {
   readonly type: string;
@@ -19,30 +17,40 @@ interface Mutation {
   readonly args: Transfer;
 }
 
-/** The second process: one transfer for each message. */
-async function runTransfers(path: string, socketPath: string): Promise<void> {
-  const { transfer: run } = bareTransfers(path, Number(accounts));
-  const conn = await Deno.connect({ transport: "unix", path: socketPath });
+/** Calls back with each message. One client sends one message at a time, so each read returns a whole message. */
+async function readMessages(conn: Deno.UnixConn, onMessage: (text: string) => unknown): Promise<void> {
+  const buffer = new Uint8Array(65_536);
   for (let size = await conn.read(buffer); size !== null; size = await conn.read(buffer)) {
-    const { requestId, args }: Mutation = JSON.parse(decoder.decode(buffer.subarray(0, size)));
-    run(args);
-    const answer = { type: "MutationResponse", requestId, success: true, result: null, ts: 1, logLines: [] };
-    await conn.write(encoder.encode(JSON.stringify(answer)));
+    await onMessage(decoder.decode(buffer.subarray(0, size)));
   }
 }
 
-/** The first process: one client, one message at a time. */
-async function serve(path: string, accounts: string): Promise<void> {
+/** Runs in the second process. */
+async function runTransfers(socketPath: string): Promise<void> {
+  const { transfer } = openBareTransfers(path, Number(accounts));
+  const conn = await Deno.connect({ transport: "unix", path: socketPath });
+  await readMessages(conn, async (text) => {
+    const { requestId, args }: Mutation = JSON.parse(text);
+    transfer(args);
+    const answer = { type: "MutationResponse", requestId, success: true, result: null, ts: 1, logLines: [] };
+    await conn.write(encoder.encode(JSON.stringify(answer)));
+  });
+  Deno.exit(0);
+}
+
+/** Runs in the first process. The second one ends when the connection is closed. */
+async function forwardMessages(): Promise<void> {
   const socketPath = `${path}.socket`;
   const listener = Deno.listen({ transport: "unix", path: socketPath });
   const files = [path, `${path}-wal`, `${path}-shm`, `${path}-journal`, socketPath].join(",");
   const flags = [`--allow-net=unix:${socketPath}`, `--allow-read=${files}`, `--allow-write=${files}`];
-  const child = new Deno.Command("deno", {
+  new Deno.Command("deno", {
     args: ["run", "--no-prompt", ...flags, import.meta.url, path, accounts, socketPath],
   }).spawn();
   const conn = await listener.accept();
   let client = null as WebSocket | null;
-  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, (request) => {
+  void readMessages(conn, (text) => client?.send(text));
+  await serve((request) => {
     const { socket, response } = Deno.upgradeWebSocket(request);
     client = socket;
     socket.onmessage = async ({ data }) => {
@@ -50,17 +58,7 @@ async function serve(path: string, accounts: string): Promise<void> {
     };
     return response;
   });
-  await Deno.stdout.write(encoder.encode(`port ${server.addr.port}\n`));
-  const answering = (async () => {
-    for (let size = await conn.read(buffer); size !== null; size = await conn.read(buffer)) {
-      client?.send(decoder.decode(buffer.subarray(0, size)));
-    }
-  })();
-  for await (const _ of Deno.stdin.readable);
-  conn.close();
-  await Promise.allSettled([answering, child.status]);
 }
 
-if (socketPath === undefined) await serve(path, accounts);
-else await runTransfers(path, socketPath);
-Deno.exit(0);
+if (socketPath === undefined) await forwardMessages();
+else await runTransfers(socketPath);

@@ -1,10 +1,9 @@
-/**
- * The control for WebSocket rows: a bare server. `/echo` returns each message, `/trigger` sends each message to every
- * socket of `/listen`. Ends when its input ends.
- */
+/** Control for WebSocket rows: `/echo` returns each message, `/trigger` sends each message to every socket of `/listen`. */
+import { serve } from "./serve.ts";
+
 const listeners = new Set<WebSocket>();
 
-const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, (request) => {
+await serve((request) => {
   const { socket, response } = Deno.upgradeWebSocket(request);
   switch (new URL(request.url).pathname) {
     case "/echo":
@@ -24,7 +23,3 @@ const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }
   }
   return response;
 });
-
-await Deno.stdout.write(new TextEncoder().encode(`port ${server.addr.port}\n`));
-for await (const _ of Deno.stdin.readable);
-Deno.exit(0);

@@ -1,4 +1,4 @@
-/** An action that writes a stream at a steady pace. */
+/** An action that writes a stream at a fixed rate. */
 import { z } from "zod";
 import { action, internalMutation, query } from "./schema.ts";
 
@@ -11,15 +11,15 @@ export const newest = query({
   handler: async (ctx) => (await ctx.db.query("streams").order("desc").first())?.stream ?? null,
 });
 
-/** Begins when the readers have had time to connect. */
+/** Waits for the readers to connect, then writes chunks at a fixed rate. */
 export const write = action({
-  args: { chunks: z.int(), everyMs: z.number(), readers: z.int() },
-  handler: async (ctx, { chunks, everyMs, readers }) => {
+  args: { chunks: z.int(), intervalMs: z.number(), readers: z.int() },
+  handler: async (ctx, { chunks, intervalMs, readers }) => {
     const stream = await ctx.streams.create({ store: false });
     await ctx.runMutation("answers:begin", { stream: stream.id });
     const startAt = Date.now() + 1_000 + readers;
     for (let n = 0; n < chunks; n++) {
-      await new Promise((resolve) => setTimeout(resolve, Math.max(0, startAt + n * everyMs - Date.now())));
+      await new Promise((resolve) => setTimeout(resolve, Math.max(0, startAt + n * intervalMs - Date.now())));
       await stream.write(`<${Date.now()}>word `);
     }
     await stream.end();

@@ -1,4 +1,4 @@
-/** All clients may join all rooms. */
+/** Allows all clients to join all rooms. */
 import { internalQuery } from "./schema.ts";
 
 export const authorize = internalQuery({ handler: () => null });

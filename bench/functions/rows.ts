@@ -1,9 +1,9 @@
-/** Numbered rows: filling, one subscription for each, and a change of one. */
+/** Numbered rows: inserts, reads and changes. */
 import { id } from "syncline/server";
 import { z } from "zod";
 import { mutation, query } from "./schema.ts";
 
-/** Creates the rows `start` to `start + count - 1` with a text of `chars` characters each. */
+/** Inserts the rows `start` to `start + count - 1` with `chars` characters of text each. */
 export const fill = mutation({
   args: { start: z.int(), count: z.int().max(4000), chars: z.int().max(100_000) },
   handler: async (ctx, { start, count, chars }) => {
@@ -14,7 +14,7 @@ export const fill = mutation({
   },
 });
 
-/** Creates a row and returns it. */
+/** Inserts a row and returns it. */
 export const add = mutation({
   args: { number: z.int(), value: z.number(), text: z.string().max(1_000) },
   handler: async (ctx, row) => await ctx.db.get(await ctx.db.insert("rows", row)),
@@ -44,7 +44,7 @@ export const get = query({
 
 const runs = new Map<number, number>();
 
-/** How often this query has run for the row with a number, in the process that ran it. */
+/** Returns how often this process has run the query for a row. */
 export const runsOf = query({
   args: { number: z.int() },
   handler: async (ctx, { number }) => {
@@ -73,16 +73,16 @@ export const set = mutation({
   },
 });
 
-/** Turns of a loop that take many times as long as any other query here. */
-const SLOW_TURNS = 30_000_000;
+/** Takes many times as long as any other query. */
+const SLOW_ITERATIONS = 30_000_000;
 
-/** The value of a row, slowly. */
+/** The value of a row, after a long computation. */
 export const getSlowly = query({
   args: { number: z.int() },
   handler: async (ctx, { number }) => {
     const row = await ctx.db.query("rows").withIndex("by_number", (q) => q.eq("number", number)).first();
-    let turned = 0;
-    for (let turn = 0; turn < SLOW_TURNS; turn++) turned = (turned + turn) % 7;
-    return { value: row?.value ?? null, turned };
+    let sum = 0;
+    for (let i = 0; i < SLOW_ITERATIONS; i++) sum = (sum + i) % 7;
+    return { value: row?.value ?? null, sum };
   },
 });

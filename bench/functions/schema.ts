@@ -1,4 +1,4 @@
-/** Tables of the benchmark's rows other than the transfers. */
+/** Tables of all rows other than transfers. */
 import { createFunctions, defineSchema, defineTable } from "syncline/server";
 import { z } from "zod";
 

@@ -1,4 +1,4 @@
-/** Inserts into a table with a declared aggregate, and into the same table without it. */
+/** Inserts into a table with a declared aggregate, and into the same table without one. */
 import { z } from "zod";
 import { mutation } from "./schema.ts";
 
@@ -14,7 +14,7 @@ export const addPlain = mutation({
   handler: async (ctx, fields) => await ctx.db.insert("plainScores", fields),
 });
 
-/** Adds `count` documents to both tables. */
+/** Inserts `count` documents into both tables. */
 export const fill = mutation({
   args: { start: z.int(), count: z.int().max(2_000), games: z.int() },
   handler: async (ctx, { start, count, games }) => {

@@ -1,15 +1,15 @@
-/** How long calls over HTTP take, one after the other. */
+/** Durations of calls over HTTP, one after the other. */
 import { RawHttp } from "../../tests/support/processes/raw_http.ts";
 
 export interface CallTimesOptions {
   readonly port: number;
   readonly path: string;
-  /** JSON text. */
+  /** JSON. */
   readonly body: string;
   readonly count: number;
 }
 
-/** Milliseconds of each call. Throws what a call failed with. */
+/** Returns the milliseconds of each call. Throws if a call fails. */
 export async function callTimes({ port, path, body, count }: CallTimesOptions): Promise<number[]> {
   using connection = await RawHttp.connect(port);
   const times: number[] = [];

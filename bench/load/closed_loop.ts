@@ -1,250 +1,230 @@
-/** Clients that each keep a number of transfers in flight and send the next when one is answered. */
+/** Clients that each keep a fixed number of calls in flight and send the next call when one is answered. */
 import { RawHttp } from "../../tests/support/processes/raw_http.ts";
 import { RawWebSocket } from "../../tests/support/processes/raw_websocket.ts";
 import { percentile } from "../support/statistics.ts";
+import { connectMessage, mutationMessage } from "./messages.ts";
 import { type ExpectedRequest, failureOf, requestsOf, type RequestTemplate } from "./request_templates.ts";
 import { accountNumbers, transferArgs, type TransferWorkload } from "./transfers.ts";
 
-export interface ClosedLoop {
+interface ClosedLoopOptions {
   readonly port: number;
   readonly clients: number;
-  /** Calls that each client keeps in flight; over HTTP it is one. */
-  readonly inFlight: number;
   readonly durationMs: number;
   readonly workload: TransferWorkload;
 }
 
 export interface ClosedLoopResult {
+  /** Rate of the calls answered within the duration. */
   readonly perSecond: number;
-  /** All that were answered with success, those after the time included. */
+  /** All answered calls, including those answered after the duration. */
   readonly answered: number;
-  /** Of the calls that were sent and answered within the time; milliseconds. */
+  /** Latencies of the calls answered within the duration. */
   readonly p50Ms: number;
   readonly p99Ms: number;
-  readonly failed: number;
-  /** First answer that was not a success. */
-  readonly failure: string | null;
 }
 
+/** Answered calls of a loop. */
 class Tally {
   readonly #endAt: number;
   readonly #durationMs: number;
   readonly #latencies: number[] = [];
   #answered = 0;
-  #failed = 0;
-  #failure: string | null = null;
 
   constructor(durationMs: number) {
     this.#durationMs = durationMs;
     this.#endAt = performance.now() + durationMs;
   }
 
-  /** Whether another call may be sent. Also counts the one that was sent at `sentAt` and is answered now. */
-  answered(sentAt: number, failure: string | null): boolean {
+  /** Counts an answer. Returns whether to send another call. */
+  answered(sentAt: number): boolean {
     const now = performance.now();
-    if (failure !== null) {
-      this.#failed++;
-      this.#failure ??= failure;
-    } else {
-      this.#answered++;
-      if (now < this.#endAt) this.#latencies.push(now - sentAt);
-    }
-    return now < this.#endAt;
+    this.#answered++;
+    if (now >= this.#endAt) return false;
+    this.#latencies.push(now - sentAt);
+    return true;
   }
 
   result(): ClosedLoopResult {
-    if (this.#latencies.length === 0) throw new Error(`No call was answered: ${this.#failure ?? "silence"}`);
+    if (this.#latencies.length === 0) throw new Error("No call was answered in time");
     return {
       answered: this.#answered,
       perSecond: this.#latencies.length / (this.#durationMs / 1000),
       p50Ms: percentile(this.#latencies, 0.5),
       p99Ms: percentile(this.#latencies, 0.99),
-      failed: this.#failed,
-      failure: this.#failure,
     };
   }
 }
 
-const DRAIN_MS = 10_000;
-/** And this long for each call that follows another, on a slow disk. */
-const CALL_MS = 50;
+/** Time for the last calls to be answered. */
+const DRAIN_MS_MAX = 10_000;
+/** Additional time for each call of a sequence. */
+const CALL_MS_MAX = 50;
 
-/** Rejects when a round has not come to its end this long after its time. */
-async function inTime<Result>(work: Promise<Result>, limitMs: number): Promise<Result> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error("Calls stayed unanswered")), limitMs);
-  });
+async function withDeadline<Result>(work: Promise<Result>, limitMs: number): Promise<Result> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(new Error("Calls were not answered in time")), limitMs);
   try {
-    return await Promise.race([work, late]);
+    return await Promise.race([work, late.promise]);
   } finally {
     clearTimeout(timer);
   }
 }
 
-export interface WebSocketLoop extends ClosedLoop {
-  readonly path: string;
-  /** Whether each message leaves in a write of its own. */
-  readonly eachAlone: boolean;
+export interface WebSocketLoopOptions extends ClosedLoopOptions {
+  /** Default: `/api/sync`. */
+  readonly path?: string;
+  /** Calls that each client keeps in flight. */
+  readonly inFlight: number;
+  /** Whether the client writes all messages of one tick of its event loop at once. Default: each message separately. */
+  readonly batched?: boolean;
 }
 
-/** Transfers as Mutation messages over `path`. An echo of the message counts as its answer. */
-export async function webSocketLoop(loop: WebSocketLoop): Promise<ClosedLoopResult> {
-  const nextArgs = transferArgs(loop.workload);
+/** Sends transfers as Mutation messages. An echo of the message counts as its answer. Throws if a call fails. */
+export async function webSocketLoop(
+  { port, path = "/api/sync", clients, inFlight, batched = false, durationMs, workload }:
+    WebSocketLoopOptions,
+): Promise<ClosedLoopResult> {
+  const nextArgs = transferArgs(workload);
   const sockets: RawWebSocket[] = [];
-  const done: Promise<void>[] = [];
-  const begin = Promise.withResolvers<Tally>();
-  for (let client = 0; client < loop.clients; client++) {
-    const ended = Promise.withResolvers<void>();
-    done.push(ended.promise);
+  const finished: Promise<void>[] = [];
+  const started = Promise.withResolvers<Tally>();
+  for (let client = 0; client < clients; client++) {
+    const end = Promise.withResolvers<void>();
+    finished.push(end.promise);
     const sentAt = new Map<number, number>();
     let requestId = 0;
     let tally: Tally | null = null;
     const send = () => {
       const id = requestId++;
       sentAt.set(id, performance.now());
-      socket.send(
-        `{"type":"Mutation","requestId":${id},"udfPath":"transfer:transfer","args":${nextArgs()}}`,
-      );
+      socket.send(mutationMessage({ udfPath: "transfer:transfer", args: nextArgs() }, id));
     };
     const socket = await RawWebSocket.connect({
-      port: loop.port,
-      path: loop.path,
-      eachAlone: loop.eachAlone,
+      port,
+      path,
+      eachAlone: !batched,
       onText: (text) => {
-        if (tally === null || !text.startsWith('{"type":"Mutation')) {
-          if (text.startsWith('{"type":"FatalError"')) ended.reject(new Error(text));
-          return;
+        if (text.startsWith('{"type":"FatalError"') || text.includes('"success":false')) {
+          return end.reject(new Error(text));
         }
+        if (tally === null || !text.startsWith('{"type":"Mutation')) return;
         const id = parseInt(text.slice(text.indexOf('"requestId":') + 12));
-        const failed = text.includes('"success":false');
-        if (tally.answered(sentAt.get(id) ?? NaN, failed ? text : null)) send();
+        if (tally.answered(sentAt.get(id) ?? NaN)) send();
         sentAt.delete(id);
-        if (sentAt.size === 0) ended.resolve();
+        if (sentAt.size === 0) end.resolve();
       },
-      onClose: (code, reason) => ended.reject(new Error(`The server closed the socket: ${code} ${reason}`)),
+      onClose: (code, reason) => end.reject(new Error(`The server closed the socket: ${code} ${reason}`)),
     });
-    socket.send(JSON.stringify({
-      type: "Connect",
-      sessionId: crypto.randomUUID(),
-      connectionCount: 0,
-      lastCloseReason: null,
-      clientVersion: "bench",
-    }));
+    socket.send(connectMessage());
     sockets.push(socket);
-    begin.promise.then((started) => {
+    started.promise.then((started) => {
       tally = started;
-      for (let i = 0; i < loop.inFlight; i++) send();
+      for (let i = 0; i < inFlight; i++) send();
     });
   }
-  const tally = new Tally(loop.durationMs);
-  begin.resolve(tally);
+  const tally = new Tally(durationMs);
+  started.resolve(tally);
   try {
-    await inTime(Promise.all(done), loop.durationMs + DRAIN_MS);
+    await withDeadline(Promise.all(finished), durationMs + DRAIN_MS_MAX);
     return tally.result();
   } finally {
-    for (const ended of done) ended.catch(() => {});
+    for (const end of finished) end.catch(() => {});
     await Promise.all(sockets.map((socket) => socket.close()));
   }
 }
 
-export interface HttpLoop extends ClosedLoop {
-  /** The calls: transfers, reads of balances, posts of members to their rooms, or requests of a template. */
+export interface HttpLoopOptions extends ClosedLoopOptions {
+  /** Transfers, reads of balances, posts of members to rooms, or requests of a template. Default: transfers. */
   readonly calls?: "transfers" | "reads" | "posts" | RequestTemplate;
 }
 
-/** Transfers as `POST /api/mutation`, or other calls, one after another on each kept-alive connection. */
-export async function httpLoop(loop: HttpLoop): Promise<ClosedLoopResult> {
-  const next = requestsFor(loop);
+/** Sends calls one after another on each keep-alive connection. Throws if a call fails. */
+export async function httpLoop(options: HttpLoopOptions): Promise<ClosedLoopResult> {
+  const { port, clients, durationMs } = options;
+  const next = requestsFor(options);
   const connections: RawHttp[] = [];
   try {
-    for (let i = 0; i < loop.clients; i++) connections.push(await RawHttp.connect(loop.port));
-    const tally = new Tally(loop.durationMs);
-    await inTime(
-      Promise.all(connections.map(async (connection) => {
-        for (let more = true; more;) {
-          const sentAt = performance.now();
-          const request = next();
-          const answer = await connection.send(request);
-          more = tally.answered(sentAt, failureOf(answer, request));
-        }
-      })),
-      loop.durationMs + DRAIN_MS,
-    );
+    for (let i = 0; i < clients; i++) connections.push(await RawHttp.connect(port));
+    const tally = new Tally(durationMs);
+    const callUntilEnd = async (connection: RawHttp) => {
+      for (let more = true; more;) {
+        const sentAt = performance.now();
+        const request = next();
+        const failure = failureOf(await connection.send(request), request);
+        if (failure !== null) throw new Error(failure);
+        more = tally.answered(sentAt);
+      }
+    };
+    await withDeadline(Promise.all(connections.map(callUntilEnd)), durationMs + DRAIN_MS_MAX);
     return tally.result();
   } finally {
     for (const connection of connections) connection[Symbol.dispose]();
   }
 }
 
-/** Returns the next request with each call. */
-function requestsFor({ calls = "transfers", workload }: HttpLoop): () => ExpectedRequest {
+/** Returns a function that returns the next request. */
+function requestsFor({ calls = "transfers", workload }: HttpLoopOptions): () => ExpectedRequest {
   if (typeof calls === "object") return requestsOf(calls, workload.seed);
   const post = (path: string, body: () => string) => () =>
-    ({ method: "POST", path, body: body(), expected: "" }) as const;
+    ({ method: "POST", path, body: body(), expected: '"status":"success"' }) as const;
   if (calls === "transfers") {
     const nextArgs = transferArgs(workload);
     return post("/api/mutation", () => `{"path":"transfer:transfer","args":${nextArgs()}}`);
   }
-  const draw = accountNumbers(workload);
+  const nextAccount = accountNumbers(workload);
   if (calls === "reads") {
-    return post("/api/query", () => `{"path":"accounts:get_account","args":{"id":${draw()}}}`);
+    return post("/api/query", () => `{"path":"accounts:get_account","args":{"id":${nextAccount()}}}`);
   }
-  return post(
-    "/api/mutation",
-    () => `{"path":"rooms:post","args":{"room":${draw()},"member":${draw() % 10},"text":"${TEXT}"}}`,
-  );
+  return post("/api/mutation", () => {
+    const [room, member] = [nextAccount(), nextAccount() % 10];
+    return `{"path":"rooms:post","args":{"room":${room},"member":${member},"text":"${POST_TEXT}"}}`;
+  });
 }
 
-/** The text of a post, 50 characters. */
-const TEXT = "Good morning to you all, the kettle is on in here.";
+/** 50 characters. */
+const POST_TEXT = "Good morning to you all, the kettle is on in here.";
 
-export interface OneAtATime {
+export interface SequentialCallsOptions {
   readonly port: number;
-  readonly path: string;
+  /** Default: `/api/sync`. */
+  readonly path?: string;
+  /** At least 1. */
   readonly count: number;
   readonly workload: TransferWorkload;
-  /** Time from an answer to the next message; none when absent. */
+  /** Time between an answer and the next call. Default: none. */
   readonly pauseMs?: number;
 }
 
 /**
- * Durations in milliseconds of `count` transfers, one at least, over one otherwise idle socket, each sent when the last
- * is answered, or so long after. What the client does by itself is part of them: without a pause there is no promise and no
- * timer for each.
+ * Sends transfers one after another on an idle socket. Returns the durations in milliseconds, which include the client's own
+ * work. Without a pause there are no promises or timers between the calls.
  */
-export async function sequentialCalls(options: OneAtATime): Promise<number[]> {
-  const nextArgs = transferArgs(options.workload);
+export async function sequentialCalls(
+  { port, path = "/api/sync", count, workload, pauseMs }: SequentialCallsOptions,
+): Promise<number[]> {
+  const nextArgs = transferArgs(workload);
   const durations: number[] = [];
   const done = Promise.withResolvers<number[]>();
   let sentAt = 0;
-  const next = (socket: RawWebSocket) => {
+  const sendNext = (socket: RawWebSocket) => {
     const args = nextArgs();
     sentAt = performance.now();
-    socket.send(
-      `{"type":"Mutation","requestId":${durations.length},"udfPath":"transfer:transfer","args":${args}}`,
-    );
+    socket.send(mutationMessage({ udfPath: "transfer:transfer", args }, durations.length));
   };
   await using socket = await RawWebSocket.connect({
-    port: options.port,
-    path: options.path,
+    port,
+    path,
     onText: (text) => {
       if (!text.startsWith('{"type":"Mutation')) return;
       durations.push(performance.now() - sentAt);
       if (text.includes('"success":false')) done.reject(new Error(text));
-      else if (durations.length === options.count) done.resolve(durations);
-      else if (options.pauseMs === undefined) next(socket);
-      else setTimeout(() => next(socket), options.pauseMs);
+      else if (durations.length === count) done.resolve(durations);
+      else if (pauseMs === undefined) sendNext(socket);
+      else setTimeout(() => sendNext(socket), pauseMs);
     },
     onClose: (code) => done.reject(new Error(`The server closed the socket: ${code}`)),
   });
-  socket.send(JSON.stringify({
-    type: "Connect",
-    sessionId: crypto.randomUUID(),
-    connectionCount: 0,
-    lastCloseReason: null,
-    clientVersion: "bench",
-  }));
-  next(socket);
-  return await inTime(done.promise, DRAIN_MS + options.count * (CALL_MS + (options.pauseMs ?? 0)));
+  socket.send(connectMessage());
+  sendNext(socket);
+  return await withDeadline(done.promise, DRAIN_MS_MAX + count * (CALL_MS_MAX + (pauseMs ?? 0)));
 }

@@ -1,45 +1,82 @@
-/** Requests of the benchmark to the process that makes its load. One line of JSON in each direction. */
-import type { AudienceOptions } from "./audience.ts";
-import type { CallTimesOptions } from "./call_times.ts";
-import type { ClosedLoopResult, HttpLoop, OneAtATime, WebSocketLoop } from "./closed_loop.ts";
+/** Commands of the load process. Options and results are sent as one line of JSON each. */
+import { callTimes } from "./call_times.ts";
+import { httpLoop, sequentialCalls, webSocketLoop } from "./closed_loop.ts";
 import type { TriggerOptions, TriggerResult } from "./deliveries.ts";
-import type { EventAudienceOptions } from "./event_audience.ts";
-import type { LiveListOptions } from "./live_list.ts";
-import type { LogReadersOptions } from "./log_readers.ts";
-import type { PacedLoop, PacedTimes } from "./paced.ts";
-import type { RawGetsOptions } from "../support/raw_gets.ts";
-import type { RelayOptions } from "./relay.ts";
-import type { RoomMembersOptions, RoomMembersResult } from "./room_members.ts";
-import type { StreamReadersOptions, StreamReadersResult } from "./stream_readers.ts";
-import type { ReturningOptions, ReturnResult } from "./returning.ts";
+import { deliveryDelays } from "./delivery_delays.ts";
+import { EventSubscribers, type EventSubscribersOptions } from "./event_subscribers.ts";
+import { liveList } from "./live_list.ts";
+import { LogReaders, type LogReadersOptions } from "./log_readers.ts";
+import { pacedCalls } from "./paced_calls.ts";
+import { rawGets } from "./raw_gets.ts";
+import {
+  ReconnectingSockets,
+  type ReconnectingSocketsOptions,
+  type ReconnectResult,
+} from "./reconnecting_sockets.ts";
+import { roomMembers } from "./room_members.ts";
+import { streamReaders } from "./stream_readers.ts";
+import { SubscriberSockets, type SubscriberSocketsOptions } from "./subscriber_sockets.ts";
 
-/** Commands by name, with what they take and give. */
-export interface LoadCommands {
-  webSocketLoop: { takes: WebSocketLoop; gives: ClosedLoopResult };
-  httpLoop: { takes: HttpLoop; gives: ClosedLoopResult };
-  oneAtATime: { takes: OneAtATime; gives: number[] };
-  pacedCalls: { takes: PacedLoop; gives: number };
-  pacedTimes: { takes: PacedLoop; gives: PacedTimes };
-  openLogReaders: { takes: LogReadersOptions; gives: null };
-  /** Gives the bytes that they have read. */
-  closeLogReaders: { takes: Record<string, never>; gives: number };
-  callTimes: { takes: CallTimesOptions; gives: number[] };
-  /** Gives the milliseconds until the last socket has its first results. */
-  openAudience: { takes: AudienceOptions & { readonly name: string }; gives: number };
-  openEventAudience: { takes: EventAudienceOptions & { readonly name: string }; gives: null };
-  triggerAudience: { takes: TriggerOptions & { readonly name: string }; gives: TriggerResult };
-  gets: { takes: RawGetsOptions; gives: number };
-  relay: { takes: RelayOptions; gives: number[] };
-  liveList: { takes: LiveListOptions; gives: number[] };
-  openReturning: { takes: ReturningOptions & { readonly name: string }; gives: null };
-  awaitReturn: { takes: { readonly name: string }; gives: ReturnResult };
-  roomMembers: { takes: RoomMembersOptions; gives: RoomMembersResult };
-  streamReaders: { takes: StreamReadersOptions; gives: StreamReadersResult };
-  closeAudience: { takes: { readonly name: string }; gives: null };
+interface Named {
+  readonly name: string;
 }
 
-export type LoadRequest = {
-  [Name in keyof LoadCommands]: { readonly command: Name; readonly options: LoadCommands[Name]["takes"] };
-}[keyof LoadCommands];
+const subscribers = new Map<string, SubscriberSockets | EventSubscribers>();
+let reconnecting: ReconnectingSockets | null = null;
+let logReaders: LogReaders | null = null;
 
-export type LoadAnswer = { readonly result: unknown } | { readonly error: string };
+function subscribersNamed(name: string): SubscriberSockets | EventSubscribers {
+  const found = subscribers.get(name);
+  if (found === undefined) throw new Error(`No subscribers named "${name}"`);
+  return found;
+}
+
+export const commands = {
+  callTimes,
+  deliveryDelays,
+  httpLoop,
+  liveList,
+  pacedCalls,
+  rawGets,
+  roomMembers,
+  sequentialCalls,
+  streamReaders,
+  webSocketLoop,
+
+  /** Returns the milliseconds until the last socket has its first results. */
+  async openSubscribers({ name, ...options }: SubscriberSocketsOptions & Named): Promise<number> {
+    const startedAt = performance.now();
+    subscribers.set(name, await SubscriberSockets.open(options));
+    return performance.now() - startedAt;
+  },
+  async openEventSubscribers({ name, ...options }: EventSubscribersOptions & Named): Promise<void> {
+    subscribers.set(name, await EventSubscribers.open(options));
+  },
+  async trigger({ name, ...options }: TriggerOptions & Named): Promise<TriggerResult> {
+    return await subscribersNamed(name).trigger(options);
+  },
+  async closeSubscribers({ name }: Named): Promise<void> {
+    await subscribersNamed(name)[Symbol.asyncDispose]();
+    subscribers.delete(name);
+  },
+
+  async openReconnecting(options: ReconnectingSocketsOptions): Promise<void> {
+    reconnecting = await ReconnectingSockets.open(options);
+  },
+  async awaitReconnect(_: Record<string, never>): Promise<ReconnectResult> {
+    if (reconnecting === null) throw new Error("No sockets are open");
+    return await reconnecting.reconnected();
+  },
+
+  async openLogReaders(options: LogReadersOptions): Promise<void> {
+    logReaders = await LogReaders.open(options);
+  },
+  async closeLogReaders(_: Record<string, never>): Promise<void> {
+    await logReaders?.[Symbol.asyncDispose]();
+    logReaders = null;
+  },
+};
+
+export type LoadCommands = typeof commands;
+
+export type LoadAnswer = { readonly result?: unknown } | { readonly error: string };

@@ -1,76 +1,68 @@
-/** Triggers changes one after another, and measures the time until all listeners have received each. */
+/** Triggers changes one after another and measures when all subscribers have received each. */
+import { pause } from "../../tests/support/waiting.ts";
 
 export interface TriggerOptions {
-  /** Message that triggers; `{id}` becomes a running number. */
+  /** Messages that trigger a change. `{id}` is replaced with consecutive numbers. */
   readonly messages: readonly string[];
-  /** Deliveries that follow each message. */
+  /** Deliveries of each change. */
   readonly deliveries: number;
-  /** Text that a delivery contains. */
+  /** Substring of a delivery. */
   readonly marker: string;
-  /** A message leaves this long after the one before it, or when all its deliveries are there, whichever is later. */
+  /** Minimum time between two messages. A message also waits for all deliveries of the one before. */
   readonly intervalMs: number;
 }
 
 export interface TriggerResult {
   /** From sending each message to its last delivery. */
   readonly lastDeliveryMs: number[];
-  /** From sending each message to its answer, where there is one. */
-  readonly answerMs: number[];
-  /** One delivery, whole. */
+  /** The text of a delivery. */
   readonly sample: string;
 }
 
-const DELIVERY_MS = 30_000;
+const DELIVERY_MS_MAX = 30_000;
 
 export class Deliveries {
   #marker = "";
   #outstanding = 0;
   #sample = "";
   #delivered: PromiseWithResolvers<number> = Promise.withResolvers();
-  #answered: PromiseWithResolvers<number> | null = null;
   #requestId = 0;
 
-  /** To be called with each message that a listener receives. */
+  /** Must be called with each message that a subscriber receives. */
   received(text: string): void {
     if (this.#outstanding === 0 || !text.includes(this.#marker)) return;
     this.#sample = text;
     if (--this.#outstanding === 0) this.#delivered.resolve(performance.now());
   }
 
-  /** To be called when a message has its answer. */
-  answered(): void {
-    this.#answered?.resolve(performance.now());
-  }
-
-  /** Ends a run in progress. */
+  /** Lets `trigger` throw an error. */
   failed(error: unknown): void {
     this.#delivered.promise.catch(() => {});
     this.#delivered.reject(error);
   }
 
-  async run(options: TriggerOptions, send: (message: string) => void): Promise<TriggerResult> {
-    this.#marker = options.marker;
+  async trigger(
+    { messages, deliveries, marker, intervalMs }: TriggerOptions,
+    send: (message: string) => void,
+  ): Promise<TriggerResult> {
+    this.#marker = marker;
     const lastDeliveryMs: number[] = [];
-    const answerMs: number[] = [];
-    for (const message of options.messages) {
+    for (const message of messages) {
       this.#delivered = Promise.withResolvers();
-      this.#outstanding = options.deliveries;
-      const answered = this.#answered = Promise.withResolvers<number>();
-      const pause = new Promise((resolve) => setTimeout(resolve, options.intervalMs));
+      this.#outstanding = deliveries;
+      const interval = pause(intervalMs);
       const timer = setTimeout(() => {
         this.#delivered.reject(new Error(`${this.#outstanding} deliveries are missing`));
-      }, DELIVERY_MS);
+      }, DELIVERY_MS_MAX);
       const sentAt = performance.now();
       send(message.replace("{id}", String(this.#requestId++)));
       try {
         lastDeliveryMs.push(await this.#delivered.promise - sentAt);
       } finally {
         clearTimeout(timer);
-        await pause;
+        await interval;
       }
-      const answeredAt = await Promise.race([answered.promise, Promise.resolve(null)]);
-      if (answeredAt !== null) answerMs.push(answeredAt - sentAt);
     }
-    return { lastDeliveryMs, answerMs, sample: this.#sample };
+    return { lastDeliveryMs, sample: this.#sample };
   }
 }

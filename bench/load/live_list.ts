@@ -1,73 +1,77 @@
-/** A list held live by one client while one of its documents changes at a time: from the change to the client's callback. */
+/** A client that subscribes to a list, and a socket that changes one document of the list at a time. */
 import { SynclineClient } from "../../mod/client/mod.ts";
 import { RawWebSocket } from "../../tests/support/processes/raw_websocket.ts";
+import { pause } from "../../tests/support/waiting.ts";
+import { mutationMessage, subscribeMessage } from "./messages.ts";
 
 export interface LiveListOptions {
   readonly port: number;
   /** Documents of the list. */
   readonly count: number;
   readonly changes: number;
-  /** From one callback to the next change. */
+  /** Time between a callback and the next change. */
   readonly pauseMs: number;
-  /** Whether the server is a control, whose messages are read plainly; else the client reads them. */
+  /** Whether the server is the control. Its messages are parsed here instead of by the client. */
   readonly bare: boolean;
 }
 
-/** Calls `onList` with the list as it is now, again and again. Returns what ends it. */
-type Hold = (
-  options: LiveListOptions,
-  onList: (list: readonly Held[]) => void,
-) => Promise<() => Promise<void>>;
-
-interface Held {
+interface Listed {
   readonly number: number;
   readonly value: number;
 }
 
-const LATE_MS = 30_000;
+/** Calls back with each new state of the list. Returns a function that ends the subscription. */
+type Subscribe = (
+  options: LiveListOptions,
+  onList: (list: readonly Listed[]) => void,
+) => Promise<() => unknown>;
 
-/** Milliseconds from when each change was sent to the callback with it. */
+const CHANGE_MS_MAX = 30_000;
+
+/** Returns the milliseconds from sending each change to its callback. */
 export async function liveList(options: LiveListOptions): Promise<number[]> {
+  const { port, count, changes, pauseMs, bare } = options;
   const times: number[] = [];
   let [expected, changed] = [-1, 0];
-  let shown = Promise.withResolvers<number>();
+  let received = Promise.withResolvers<number>();
   const first = Promise.withResolvers<void>();
-  const end = await (options.bare ? holdBare : holdByClient)(options, (list) => {
-    if (list.length !== options.count) return;
+  const unsubscribe = await (bare ? subscribeToControl : subscribeClient)(options, (list) => {
+    if (list.length !== count) return;
     first.resolve();
-    if (list[changed]?.value === expected) shown.resolve(performance.now());
+    if (list[changed]?.value === expected) received.resolve(performance.now());
   });
   await using socket = await RawWebSocket.connect({
-    ...{ port: options.port, path: "/api/sync" },
+    ...{ port, path: "/api/sync" },
     onText: (text) => {
-      if (text.includes('"success":false')) shown.reject(new Error(text));
+      if (text.includes('"success":false')) received.reject(new Error(text));
     },
   });
   await first.promise;
-  const since = Math.floor(Date.now() / 1_000) * 1_000;
-  for (let change = 0; change < options.changes; change++) {
-    await new Promise((resolve) => setTimeout(resolve, options.pauseMs));
-    [expected, changed] = [since + change, (change * 7_919) % options.count];
-    shown = Promise.withResolvers();
-    const timer = setTimeout(() => shown.reject(new Error("A change was not seen")), LATE_MS);
+  // Values differ from those of earlier rounds.
+  const firstValue = Math.floor(Date.now() / 1_000) * 1_000;
+  for (let change = 0; change < changes; change++) {
+    await pause(pauseMs);
+    [expected, changed] = [firstValue + change, (change * 7_919) % count];
+    received = Promise.withResolvers();
+    const timer = setTimeout(() => received.reject(new Error("A change did not arrive")), CHANGE_MS_MAX);
     const sentAt = performance.now();
     const args = `{"number":${changed},"value":${expected}}`;
-    socket.send(`{"type":"Mutation","requestId":${change},"udfPath":"rows:set","args":${args}}`);
-    times.push(await shown.promise - sentAt);
+    socket.send(mutationMessage({ udfPath: "rows:set", args }, change));
+    times.push(await received.promise - sentAt);
     clearTimeout(timer);
   }
-  await end();
+  await unsubscribe();
   return times;
 }
 
-const holdByClient: Hold = ({ port, count }, onList) => {
+const subscribeClient: Subscribe = ({ port, count }, onList) => {
   const client = new SynclineClient(`http://127.0.0.1:${port}`);
-  client.subscribe("rows:list", { start: 0, count }, (list) => onList(list as readonly Held[]));
-  return Promise.resolve(() => Promise.resolve(client.close()));
+  client.subscribe("rows:list", { start: 0, count }, (list) => onList(list as readonly Listed[]));
+  return Promise.resolve(() => client.close());
 };
 
-const holdBare: Hold = async ({ port, count }, onList) => {
-  let list: Held[] = [];
+const subscribeToControl: Subscribe = async ({ port, count }, onList) => {
+  let list: Listed[] = [];
   const socket = await RawWebSocket.connect({
     ...{ port, path: "/api/sync" },
     onText: (text) => {
@@ -76,12 +80,11 @@ const holdBare: Hold = async ({ port, count }, onList) => {
         list = change.value;
       } else {
         list = list.slice();
-        for (const [at, document] of change.diff) list[at] = document;
+        for (const [index, document] of change.diff) list[index] = document;
       }
       onList(list);
     },
   });
-  const query = `{"type":"Add","queryId":0,"udfPath":"rows:list","args":{"start":0,"count":${count}}}`;
-  socket.send(`{"type":"ModifyQuerySet","baseVersion":0,"newVersion":1,"modifications":[${query}]}`);
+  socket.send(subscribeMessage([{ udfPath: "rows:list", args: `{"start":0,"count":${count}}` }]));
   return () => socket.close();
 };

@@ -1,60 +1,51 @@
-/** Readers of the execution log's stream, who take what comes as fast as they can. */
+/** Readers of the execution log's stream that read as fast as they can. */
+import { pause } from "../../tests/support/waiting.ts";
 
 export interface LogReadersOptions {
   readonly port: number;
   readonly readers: number;
   readonly token: string;
-  /** Whether each has a filter of its own, so that nobody shares its events. */
+  /** Whether each reader has a different filter, so that readers do not share events. */
   readonly ownFilters: boolean;
 }
 
-const OPENED_MS = 30_000;
-const AGAIN_MS = 200;
+const OPEN_MS_MAX = 30_000;
+const RETRY_MS = 200;
 
 export class LogReaders implements AsyncDisposable {
   readonly #bodies: ReadableStreamDefaultReader<Uint8Array>[] = [];
   readonly #ended: Promise<void>[] = [];
-  #bytes = 0;
 
-  /** Resolves when all of them read. */
+  /** Opens the streams. */
   static async open({ port, readers, token, ownFilters }: LogReadersOptions): Promise<LogReaders> {
     const opened = new LogReaders();
-    await Promise.all(Array.from({ length: readers }, async (_, place) => {
-      const filter = ownFilters ? `?from=${place + 1}` : "";
-      for (const until = performance.now() + OPENED_MS;;) {
+    await Promise.all(Array.from({ length: readers }, async (_, index) => {
+      const filter = ownFilters ? `?from=${index + 1}` : "";
+      for (const deadline = performance.now() + OPEN_MS_MAX;;) {
         const response = await fetch(`http://127.0.0.1:${port}/api/admin/logs/stream${filter}`, {
           headers: { Authorization: `Bearer ${token}` },
         });
         if (response.ok && response.body !== null) {
           const body = response.body.getReader();
           opened.#bodies.push(body);
-          opened.#ended.push(opened.#read(body));
+          opened.#ended.push(readAll(body));
           return;
         }
         const answer = await response.text();
-        // Those that have left may still count.
-        if (performance.now() > until || !answer.includes('"overloaded"')) throw new Error(answer);
-        await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+        // Readers of the last round may still count towards the limit.
+        if (performance.now() > deadline || !answer.includes('"overloaded"')) throw new Error(answer);
+        await pause(RETRY_MS);
       }
     }));
     return opened;
-  }
-
-  /** Bytes that all of them have read. */
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  async #read(body: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
-    for (;;) {
-      const { done, value } = await body.read();
-      if (done) return;
-      this.#bytes += value.length;
-    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#bodies.map((body) => body.cancel()));
     await Promise.all(this.#ended);
   }
+}
+
+async function readAll(body: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+  while (!(await body.read()).done);
 }

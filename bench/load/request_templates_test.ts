@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { failureOf, requestsOf } from "./request_templates.ts";
 
-Deno.test("each request of a template has the next number and one of the keys", () => {
+Deno.test("each request of a template contains the next number and a random key", () => {
   const next = requestsOf({
     method: "POST",
     path: "/rows/{key}",
@@ -17,7 +17,7 @@ Deno.test("each request of a template has the next number and one of the keys", 
   }
 });
 
-Deno.test("an answer with another status or body is a failure", () => {
+Deno.test("an unexpected status or body is a failure", () => {
   const request = { method: "GET", path: "/", expected: '"id":1' } as const;
   assert.equal(failureOf({ status: 200, body: '{"id":1}' }, request), null);
   assert.equal(failureOf({ status: 500, body: '{"id":1}' }, request), '500 {"id":1}');

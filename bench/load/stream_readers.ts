@@ -1,77 +1,64 @@
-/** Readers of one stream, and the time from each chunk to its arrival at each of them. */
-import { setTimeout as wait } from "node:timers/promises";
+/** Readers of a stream, and the delay from the write of each chunk to its arrival at each reader. */
+import { found } from "../../tests/support/waiting.ts";
 
 export interface StreamReadersOptions {
   readonly port: number;
   readonly readers: number;
-  /** Chunks that the action writes. Each begins with its time in milliseconds since the epoch. */
+  /** Chunks that the action writes. Each begins with the time of its write. */
   readonly chunks: number;
-  readonly everyMs: number;
+  readonly intervalMs: number;
 }
 
 export interface StreamReadersResult {
   readonly deliveryMs: number[];
-  /** Readers that received all chunks. */
+  /** Number of readers that received all chunks. */
   readonly complete: number;
 }
 
+const CREATE_MS_MAX = 10_000;
 const decoder = new TextDecoder();
 
-export async function streamReaders(options: StreamReadersOptions): Promise<StreamReadersResult> {
-  const { port, readers, chunks, everyMs } = options;
-  const url = `http://127.0.0.1:${port}`;
-  const call = async (path: string, args: object) => {
-    const response = await fetch(`${url}/api/action`, {
+export async function streamReaders(
+  { port, readers, chunks, intervalMs }: StreamReadersOptions,
+): Promise<StreamReadersResult> {
+  const call = async (kind: "action" | "query", path: string, args: object) => {
+    const response = await fetch(`http://127.0.0.1:${port}/api/${kind}`, {
       method: "POST",
       body: JSON.stringify({ path, args }),
     });
     return (await response.json()).value;
   };
-  const written = call("answers:write", { chunks, everyMs, readers });
-  const id = await newestStream(url);
+  const written = call("action", "answers:write", { chunks, intervalMs, readers });
+  const id = await found<string>(() => call("query", "answers:newest", {}), {
+    what: "the action creates a stream",
+    timeoutMs: CREATE_MS_MAX,
+    everyMs: 20,
+  });
   const deliveryMs: number[] = [];
   let complete = 0;
   const read = async () => {
-    // A connection of its own for each reader.
-    const conn = await Deno.connect({ hostname: "127.0.0.1", port });
-    try {
-      await conn.write(
-        new TextEncoder().encode(`GET /api/streams/${id} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`),
-      );
-      const bytes = new Uint8Array(16_384);
-      let received = 0;
-      let text = "";
-      while (received < chunks) {
-        const length = await conn.read(bytes);
-        if (length === null) return;
-        const now = Date.now();
-        // A time may arrive in two parts.
-        text += decoder.decode(bytes.subarray(0, length));
-        for (const [, at] of text.matchAll(/<(\d+)>/g)) {
-          deliveryMs.push(now - Number(at));
-          received++;
-        }
-        text = text.slice(text.lastIndexOf(">") + 1);
+    using conn = await Deno.connect({ hostname: "127.0.0.1", port });
+    await conn.write(
+      new TextEncoder().encode(`GET /api/streams/${id} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`),
+    );
+    const bytes = new Uint8Array(16_384);
+    let received = 0;
+    let text = "";
+    while (received < chunks) {
+      const length = await conn.read(bytes);
+      if (length === null) return;
+      const now = Date.now();
+      // A time may be divided between two reads.
+      text += decoder.decode(bytes.subarray(0, length));
+      for (const [, writtenAt] of text.matchAll(/<(\d+)>/g)) {
+        deliveryMs.push(now - Number(writtenAt));
+        received++;
       }
-      complete++;
-    } finally {
-      conn.close();
+      text = text.slice(text.lastIndexOf(">") + 1);
     }
+    complete++;
   };
   await Promise.all(Array.from({ length: readers }, read));
   await written;
   return { deliveryMs, complete };
-}
-
-async function newestStream(url: string): Promise<string> {
-  for (let tries = 0; tries < 500; tries++) {
-    const response = await fetch(`${url}/api/query`, {
-      method: "POST",
-      body: JSON.stringify({ path: "answers:newest", args: {} }),
-    });
-    const { value } = await response.json();
-    if (value !== null) return value;
-    await wait(20);
-  }
-  throw new Error("The action has created no stream");
 }

@@ -1,15 +1,15 @@
-/** The transfers of the benchmark: which accounts, how much, as an endless seeded stream of arguments. */
+/** Seeded arguments of the transfers and reads of the benchmark. */
 import { drawer, mulberry32 } from "../../tests/support/processes/random.ts";
 
 export interface TransferWorkload {
   /** Accounts are numbered from 0 to `accounts - 1`. */
   readonly accounts: number;
-  /** 0 for uniform draws, else the exponent of Zipf's law. */
+  /** Exponent of Zipf's law, or 0 for a uniform distribution. */
   readonly alpha: number;
   readonly seed: number;
 }
 
-/** Gives the JSON text of the next transfer's arguments with each call. */
+/** Returns a function that returns the arguments of the next transfer as JSON. */
 export function transferArgs(workload: TransferWorkload): () => string {
   const random = mulberry32(workload.seed);
   const draw = drawer(workload.accounts, { alpha: workload.alpha, random });
@@ -21,7 +21,7 @@ export function transferArgs(workload: TransferWorkload): () => string {
   };
 }
 
-/** Gives the number of the next account with each call. */
+/** Returns a function that returns the number of a random account. */
 export function accountNumbers({ accounts, alpha, seed }: TransferWorkload): () => number {
   return drawer(accounts, { alpha, random: mulberry32(seed) });
 }

@@ -1,6 +1,6 @@
 /**
- * Accounts: sign-ins beside the bare password hash, refreshes beside a bare durable HTTP handler, Authenticate beside a bare
- * echo, and the time from a sign-out to the last of many sockets that hears of it.
+ * Accounts: sign-ins beside the bare password hash, refreshes beside a durable HTTP request, Authenticate messages beside
+ * an echo, and the delay from a sign-out to AuthError at many sockets.
  */
 import { PasswordHasher } from "../../mod/auth/passwords.ts";
 import type { Tokens } from "../../mod/auth/tokens/session_tokens.ts";
@@ -9,24 +9,24 @@ import { type BenchContext, benchFunctions } from "../context.ts";
 import { RawHttp } from "../../tests/support/processes/raw_http.ts";
 import { RawWebSocket } from "../../tests/support/processes/raw_websocket.ts";
 import type { ServerProcess } from "../../tests/support/processes/server_process.ts";
+import { alternate } from "../support/rounds.ts";
 import { median, percentile } from "../support/statistics.ts";
 import type { Row } from "../table.ts";
 
+const CLIENTS = 16;
 const PASSWORD = "correct horse battery";
-/** The longest a session's end may take to reach the last of a thousand sockets. */
-const REVOCATION_MS = 50;
+const REVOCATION_MS_MAX = 50;
 
 export async function accountRows(context: BenchContext): Promise<Row[]> {
-  // Every request comes from an address of its own: rate limits are not what is measured.
-  const server = await context.serverWith(["--trusted-proxy", "127.0.0.1"], benchFunctions);
-  const clients = 16;
+  // Each request names a different client address, so that rate limits do not apply.
+  const server = await context.server(benchFunctions, { flags: ["--trusted-proxy", "127.0.0.1"] });
   const users: User[] = [];
-  for (let i = 0; i < clients; i++) users.push(await User.signUp(server, i));
+  for (let i = 0; i < CLIENTS; i++) users.push(await User.signUp(server, i));
   try {
     return [
       await signInRow(context, users),
       await refreshRow(context, users),
-      await authenticateRow(context, { server, user: users[0] }),
+      await authenticateRow(context, server, users[0]),
       await revocationRow(context, server),
     ];
   } finally {
@@ -34,23 +34,23 @@ export async function accountRows(context: BenchContext): Promise<Row[]> {
   }
 }
 
-/** A user on a connection of their own. */
+/** A signed-in user with a connection. */
 class User implements Disposable {
-  readonly email: string;
+  readonly #email: string;
   readonly #connection: RawHttp;
   readonly #index: number;
   tokens: Tokens | null = null;
   #requests = 0;
 
-  private constructor(email: string, connection: RawHttp, index: number) {
-    this.email = email;
+  private constructor(connection: RawHttp, index: number) {
+    this.#email = `user-${index}@example.com`;
     this.#connection = connection;
     this.#index = index;
   }
 
   static async signUp(server: ServerProcess, index: number): Promise<User> {
-    const user = new User(`user-${index}@example.com`, await RawHttp.connect(server.port), index);
-    user.tokens = await user.post("signup", { email: user.email, password: PASSWORD });
+    const user = new User(await RawHttp.connect(server.port), index);
+    user.tokens = await user.post("signup", { email: user.#email, password: PASSWORD });
     return user;
   }
 
@@ -63,7 +63,7 @@ class User implements Disposable {
   }
 
   async signIn(): Promise<void> {
-    this.tokens = await this.post("signin", { email: this.email, password: PASSWORD });
+    this.tokens = await this.post("signin", { email: this.#email, password: PASSWORD });
   }
 
   async refresh(): Promise<void> {
@@ -75,8 +75,11 @@ class User implements Disposable {
   }
 }
 
-/** Calls per second of workers that each make one call after the other. */
-async function rate(workers: readonly (() => Promise<unknown>)[], durationMs: number): Promise<number> {
+/** Workers that each make one call after the other. */
+type Workers = readonly (() => Promise<unknown>)[];
+
+/** Returns the calls per second. */
+async function rate(workers: Workers, durationMs: number): Promise<number> {
   const endAt = performance.now() + durationMs;
   let calls = 0;
   await Promise.all(workers.map(async (work) => {
@@ -88,124 +91,109 @@ async function rate(workers: readonly (() => Promise<unknown>)[], durationMs: nu
   return calls / (durationMs / 1000);
 }
 
-/** Medians of rounds in turns, and of their ratios. */
-async function compared(
+/** Compares the rates of two groups of workers. */
+async function rateRow(
   context: BenchContext,
-  { measured, control }: {
-    readonly measured: () => Promise<number>;
-    readonly control: () => Promise<number>;
+  { name, durationMs = 1_000, digits = 0, ours, control, controlUnit, target = null }: {
+    readonly name: string;
+    readonly durationMs?: number;
+    readonly digits?: number;
+    readonly ours: Workers;
+    readonly control: Workers;
+    readonly controlUnit: string;
+    readonly target?: Row["target"];
   },
-) {
-  const rounds = context.full ? 10 : 3;
-  const pairs: [number, number][] = [];
-  await measured();
-  for (let round = 0; round < rounds; round++) pairs.push([await measured(), await control()]);
+): Promise<Row> {
+  const rates = await alternate(context.full ? 10 : 3, {
+    ours: () => rate(ours, durationMs),
+    control: () => rate(control, durationMs),
+  });
   return {
-    measured: median(pairs.map(([value]) => value)),
-    control: median(pairs.map(([, value]) => value)),
-    ratio: median(pairs.map(([value, other]) => value / other)),
+    name,
+    measured: `${median(rates.ours).toFixed(digits)}/s`,
+    control: `${median(rates.control).toFixed(digits)} ${controlUnit}`,
+    ratio: median(rates.ours.map((value, round) => value / (rates.control[round] ?? NaN))),
+    target,
+    details: rates,
   };
 }
 
 async function signInRow(context: BenchContext, users: readonly User[]): Promise<Row> {
   const passwords = new PasswordHasher({ queuedMax: users.length });
-  const hashing = Array.from({ length: authLimits.hashesAtOnceMax }, () => () => passwords.hash(PASSWORD));
-  const result = await compared(context, {
-    measured: () => rate(users.map((user) => () => user.signIn()), 2_000),
-    control: () => rate(hashing, 2_000),
-  });
-  return {
-    name: "sign-ins per second, most of it spent in the hash",
-    measured: `${result.measured.toFixed(1)}/s`,
-    control: `${result.control.toFixed(1)} bare hashes/s`,
-    ratio: result.ratio,
+  return await rateRow(context, {
+    name: "sign-ins per second (dominated by the password hash)",
+    durationMs: 2_000,
+    digits: 1,
+    ours: users.map((user) => () => user.signIn()),
+    control: Array.from({ length: authLimits.hashesAtOnceMax }, () => () => passwords.hash(PASSWORD)),
+    controlUnit: "bare hashes/s",
     target: { atLeast: 0.7 },
-    details: result,
-  };
+  });
 }
 
 async function refreshRow(context: BenchContext, users: readonly User[]): Promise<Row> {
-  const port = await context.control("sqlite_server", ["1000"]);
-  const controls = await Promise.all(users.map(() => RawHttp.connect(port)));
+  const { port } = await context.control("sqlite_server", [1_000]);
+  const connections = await Promise.all(users.map(() => RawHttp.connect(port)));
   const body = JSON.stringify({ args: { from_id: 1, to_id: 2, amount: 1 } });
   try {
-    const result = await compared(context, {
-      measured: () => rate(users.map((user) => () => user.refresh()), 1_000),
-      control: () => rate(controls.map((control) => () => control.post("/api/mutation", body)), 1_000),
-    });
-    return {
+    return await rateRow(context, {
       name: "refreshes per second",
-      measured: `${result.measured.toFixed(0)}/s`,
-      control: `${result.control.toFixed(0)} bare durable HTTP requests/s`,
-      ratio: result.ratio,
-      target: null,
-      details: result,
-    };
+      ours: users.map((user) => () => user.refresh()),
+      control: connections.map((connection) => () => connection.post("/api/mutation", body)),
+      controlUnit: "bare durable HTTP requests/s",
+    });
   } finally {
-    for (const control of controls) control[Symbol.dispose]();
+    for (const connection of connections) connection[Symbol.dispose]();
   }
 }
 
 async function authenticateRow(
   context: BenchContext,
-  { server, user }: { readonly server: ServerProcess; readonly user: User | undefined },
+  server: ServerProcess,
+  user: User | undefined,
 ): Promise<Row> {
   const token = user?.tokens?.accessToken;
-  const echoPort = await context.control("websocket_server");
-  const sockets: RawWebSocket[] = [];
-  const talk = async (port: number, path: string, answers: string) => {
-    let answered: () => void = () => {};
-    const socket = await RawWebSocket.connect({
-      port,
-      path,
-      onText: (text) => {
-        if (text.startsWith(answers)) answered();
-      },
-    });
-    sockets.push(socket);
+  const control = await context.control("websocket_server");
+  await using sockets = new AsyncDisposableStack();
+  const connect = async (port: number, path: string, answerPrefix: string) => {
+    let onAnswer: () => void = () => {};
+    const socket = sockets.use(
+      await RawWebSocket.connect({
+        port,
+        path,
+        onText: (text) => {
+          if (text.startsWith(answerPrefix)) onAnswer();
+        },
+      }),
+    );
     let baseVersion = 0;
     return async () => {
       const { promise, resolve } = Promise.withResolvers<void>();
-      answered = resolve;
+      onAnswer = resolve;
       socket.send(JSON.stringify({ type: "Authenticate", baseVersion: baseVersion++, token }));
       await promise;
     };
   };
-  const path = "/api/sync";
-  const clients = Array.from({ length: 16 });
-  const authenticating = await Promise.all(
-    clients.map(() => talk(server.port, path, '{"type":"Transition"')),
-  );
-  const echoing = await Promise.all(clients.map(() => talk(echoPort, "/echo", '{"type":"Authenticate"')));
-  try {
-    const result = await compared(context, {
-      measured: () => rate(authenticating, 1_000),
-      control: () => rate(echoing, 1_000),
-    });
-    return {
-      name: "WebSocket Authenticate per second",
-      measured: `${result.measured.toFixed(0)}/s`,
-      control: `${result.control.toFixed(0)} echoes/s`,
-      ratio: result.ratio,
-      target: null,
-      details: result,
-    };
-  } finally {
-    for (const socket of sockets) await socket.close();
-  }
+  const clients = Array.from({ length: CLIENTS });
+  return await rateRow(context, {
+    name: "WebSocket Authenticate per second",
+    ours: await Promise.all(clients.map(() => connect(server.port, "/api/sync", '{"type":"Transition"'))),
+    control: await Promise.all(clients.map(() => connect(control.port, "/echo", '{"type":"Authenticate"'))),
+    controlUnit: "echoes/s",
+  });
 }
 
-/** From the moment the sign-out is sent, its commit included, to AuthError at each of a thousand sockets. */
+/** Measures from sending the sign-out, including its commit, to AuthError at each socket. */
 async function revocationRow(context: BenchContext, server: ServerProcess): Promise<Row> {
   const sockets = 1_000;
   const rounds = context.full ? 5 : 2;
   const delays: number[] = [];
-  const lasts: number[] = [];
-  const commits: number[] = [];
+  const last: number[] = [];
+  const answers: number[] = [];
   for (let round = 0; round < rounds; round++) {
     using user = await User.signUp(server, 100 + round);
-    const heardAt: number[] = [];
-    const heard = Promise.withResolvers<void>();
+    const receivedAt: number[] = [];
+    const received = Promise.withResolvers<void>();
     const ready: Promise<void>[] = [];
     const open: RawWebSocket[] = [];
     for (let i = 0; i < sockets; i++) {
@@ -217,8 +205,8 @@ async function revocationRow(context: BenchContext, server: ServerProcess): Prom
         onText: (text) => {
           if (text.startsWith('{"type":"Transition"')) authenticated.resolve();
           if (!text.startsWith('{"type":"AuthError"')) return;
-          heardAt.push(performance.now());
-          if (heardAt.length === sockets) heard.resolve();
+          receivedAt.push(performance.now());
+          if (receivedAt.length === sockets) received.resolve();
         },
       });
       socket.send(JSON.stringify({ type: "Authenticate", baseVersion: 0, token: user.tokens?.accessToken }));
@@ -227,19 +215,19 @@ async function revocationRow(context: BenchContext, server: ServerProcess): Prom
     await Promise.all(ready);
     const sentAt = performance.now();
     await user.post("signout", { refreshToken: user.tokens?.refreshToken });
-    commits.push(performance.now() - sentAt);
-    await heard.promise;
-    delays.push(...heardAt.map((at) => at - sentAt));
-    lasts.push(Math.max(...heardAt) - sentAt);
+    answers.push(performance.now() - sentAt);
+    await received.promise;
+    delays.push(...receivedAt.map((at) => at - sentAt));
+    last.push(Math.max(...receivedAt) - sentAt);
     await Promise.all(open.map((socket) => socket.closed));
   }
   const p99 = percentile(delays, 0.99);
   return {
     name: "sign-out to AuthError at 1,000 sockets: ms",
     measured: `p99 ${p99.toFixed(1)} ms`,
-    control: `answer to the sign-out ${median(commits).toFixed(1)} ms`,
+    control: `answer to the sign-out ${median(answers).toFixed(1)} ms`,
     ratio: p99,
-    target: { atMost: REVOCATION_MS },
-    details: { p50Ms: median(delays), p99Ms: p99, lastMs: median(lasts), answerMs: median(commits) },
+    target: { atMost: REVOCATION_MS_MAX },
+    details: { p50Ms: median(delays), p99Ms: p99, lastMs: median(last), answerMs: median(answers) },
   };
 }

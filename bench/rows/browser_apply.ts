@@ -1,20 +1,20 @@
-/** How long a Transition that changes one row of a long list takes in Chromium, from the frame to the subscriber. */
+/** Time to apply a Transition that changes one row of a long list in Chromium, from the frame to the subscriber. */
 import { withClientPage } from "../../tests/client/browser/support/client_page.ts";
 import { median } from "../support/statistics.ts";
 import type { Row } from "../table.ts";
 
 const ROWS = 10_000;
 const CHANGES = 500;
-/** A change costs at most this share of reading the whole list's text, which is what it saves. */
+/** Maximum time of a change, as a share of the time to parse the whole list. */
 const SHARE_MAX = 0.5;
 
 type ClientModule = typeof import("../../mod/client/mod.ts");
 
 interface Times {
   /** Milliseconds of each change. */
-  readonly changed: number[];
-  /** Of reading the whole list's text, beside some of them. */
-  readonly read: number[];
+  readonly apply: number[];
+  /** Milliseconds to parse the whole list. */
+  readonly parse: number[];
 }
 
 /** Runs in the page. */
@@ -22,20 +22,20 @@ async function measure({ rows, changes }: { rows: number; changes: number }): Pr
   const address = "/_/client.js";
   const { SynclineClient }: ClientModule = await import(address);
   type Handler = ((event: { data: string }) => void) | null;
-  class Line {
-    static last: Line;
+  class TestSocket {
+    static last: TestSocket;
     onopen: Handler = null;
     onmessage: Handler = null;
     onclose: Handler = null;
     onerror: Handler = null;
     constructor() {
-      Line.last = this;
+      TestSocket.last = this;
       setTimeout(() => this.onopen?.({ data: "" }));
     }
     send(): void {}
     close(): void {}
   }
-  const client = new SynclineClient(location.origin, { webSocket: Line, polling: false });
+  const client = new SynclineClient(location.origin, { webSocket: TestSocket, polling: false });
   let shown: readonly { _id: string; n: number }[] = [];
   client.subscribe("list", {}, (value) => shown = value as typeof shown);
   await new Promise((resolve) => setTimeout(resolve, 50));
@@ -55,9 +55,9 @@ async function measure({ rows, changes }: { rows: number; changes: number }): Pr
     tags: ["one", "two"],
     n: 0,
   }));
-  Line.last.onmessage?.({ data: frame(1, { value }) });
-  if (shown.length !== rows) throw new Error("the list is not shown");
-  const [changed, read]: [number[], number[]] = [[], []];
+  TestSocket.last.onmessage?.({ data: frame(1, { value }) });
+  if (shown.length !== rows) throw new Error("The subscriber did not receive the list");
+  const times: Times = { apply: [], parse: [] };
   const text = JSON.stringify(value);
   for (let change = 1; change <= changes; change++) {
     const at = (change * 7919) % rows;
@@ -65,32 +65,32 @@ async function measure({ rows, changes }: { rows: number; changes: number }): Pr
     const ops = [...at > 0 ? [at] : [], { $p: { $o: { s: { n: change } } } }];
     const data = frame(change + 1, { diff: { $a: ops } });
     const startedAt = performance.now();
-    Line.last.onmessage?.({ data });
-    changed.push(performance.now() - startedAt);
+    TestSocket.last.onmessage?.({ data });
+    times.apply.push(performance.now() - startedAt);
     if (shown[at]?.n !== change || shown[at] === before || shown[(at + 1) % rows] !== neighbour) {
-      throw new Error(`change ${change} is not shown as it should be`);
+      throw new Error(`Change ${change} was applied incorrectly`);
     }
     if (change % 50 !== 0) continue;
-    const readAt = performance.now();
+    const parseStartedAt = performance.now();
     JSON.parse(text);
-    read.push(performance.now() - readAt);
+    times.parse.push(performance.now() - parseStartedAt);
     await new Promise((resolve) => setTimeout(resolve));
   }
   client.close();
-  return { changed, read };
+  return times;
 }
 
 export async function browserApplyRows(): Promise<Row[]> {
-  let times: Times = { changed: [], read: [] };
+  let times: Times = { apply: [], parse: [] };
   await withClientPage(async ({ page }) => {
     times = await page.evaluate(measure, { rows: ROWS, changes: CHANGES });
   });
-  const [changedMs, readMs] = [median(times.changed), median(times.read)];
+  const [applyMs, parseMs] = [median(times.apply), median(times.parse)];
   return [{
     name: `one changed row of a list of ${ROWS}, applied in Chromium`,
-    measured: `${changedMs.toFixed(2)} ms`,
-    control: `${readMs.toFixed(2)} ms to parse the list`,
-    ratio: changedMs / readMs,
+    measured: `${applyMs.toFixed(2)} ms`,
+    control: `${parseMs.toFixed(2)} ms to parse the list`,
+    ratio: applyMs / parseMs,
     target: { atMost: SHARE_MAX },
     details: { ...times },
   }];

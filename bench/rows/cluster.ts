@@ -1,48 +1,55 @@
-/** Costs of several servers on one PostgreSQL, beside one server of the same run: writes, followers and their sockets. */
-import assert from "node:assert/strict";
+/** A cluster of two servers on PostgreSQL, beside a single server: writes, followers and their sockets. */
 import { TestPostgres } from "../../tests/cluster/support/postgres.ts";
 import { FakeBucket } from "../../tests/ops/scheduled/fake_bucket.ts";
+import { until } from "../../tests/support/waiting.ts";
 import { type BenchContext, transferFunctions } from "../context.ts";
+import { mutationMessage } from "../load/messages.ts";
 import { treeMemory, treeTimeUs } from "../support/cost.ts";
 import type { LoadProcess } from "../support/load_process.ts";
 import { processorTimeUs } from "../../tests/support/processes/process_tree.ts";
 import { WORKLOAD_SEED } from "../../tests/support/processes/random.ts";
 import type { ServerProcess } from "../../tests/support/processes/server_process.ts";
+import { alternate } from "../support/rounds.ts";
+import { seedAccounts } from "../support/seed.ts";
 import { median, percentile } from "../support/statistics.ts";
 import type { Row } from "../table.ts";
-import { seedAccounts } from "./transfer.ts";
 
 const ACCOUNTS = 20_000;
 const COMMITS_PER_SECOND = 200;
-const CAUGHT_UP_MS = 60_000;
-/** Of a row of the log with one transfer. */
+const CATCH_UP_MS_MAX = 60_000;
+/** Size of the log row of one transfer. */
 const ROW_BYTES = 600;
-const WATCHED = { from_id: 7, to_id: 8, amount: 1 };
+/** A transfer, and a query whose result it changes. */
+const mutation = { udfPath: "transfer:transfer", args: '{"from_id":7,"to_id":8,"amount":1}' };
+const query = { udfPath: "accounts:get_account", args: '{"id":7}' };
 
 interface Rig {
   readonly context: BenchContext;
   readonly load: LoadProcess;
-  readonly alone: ServerProcess;
+  /** A server that is not part of the cluster. */
+  readonly single: ServerProcess;
   readonly leader: ServerProcess;
 }
 
 export async function clusterRows(outer: BenchContext): Promise<Row[]> {
   await using postgres = await TestPostgres.start();
   await using bucket = new FakeBucket();
-  const url = await postgres.database();
   await using context = outer.inner();
-  const snapshots = context.folder();
-  const member = () => context.serverWith(flagsOf({ url, snapshots, bucket }), transferFunctions);
-  const alone = await context.server(transferFunctions);
-  // Nobody follows yet: two servers on one machine would take one another's processors.
-  const leader = await member();
-  const rig: Rig = { context, load: context.load(), alone, leader };
-  for (const server of [alone, leader]) await seedAccounts(server, ACCOUNTS);
-  const rows = [await transfers(rig), await loneTransfer(rig, postgres)];
-  const follower = await member();
-  rows.push(await applied(rig, follower, { looks: false }), await applied(rig, follower, { looks: true }));
-  rows.push(await delivered(rig, follower), ...await sockets(rig, follower));
-  return rows;
+  const flags = flagsOf({ url: await postgres.database(), snapshots: context.folder(), bucket });
+  const single = await context.server(transferFunctions);
+  const leader = await context.server(transferFunctions, { flags });
+  const rig: Rig = { context, load: context.load(), single, leader };
+  for (const server of [single, leader]) await seedAccounts(server, ACCOUNTS);
+  const rows = [await transferRow(rig), await singleTransferRow(rig, postgres)];
+  // Started later, because it would use processor time during the rows above.
+  const follower = await context.server(transferFunctions, { flags });
+  return [
+    ...rows,
+    await applyRow(rig, follower, { hasSocket: false }),
+    await applyRow(rig, follower, { hasSocket: true }),
+    await deliveryDelayRow(rig, follower),
+    ...await socketRows(rig, follower),
+  ];
 }
 
 function flagsOf({ url, snapshots, bucket }: {
@@ -58,73 +65,57 @@ function flagsOf({ url, snapshots, bucket }: {
   ];
 }
 
-/** Transfers of many clients, or of one, at a server. */
-async function loop({ load }: Rig, { port }: ServerProcess, { clients, inFlight, durationMs }: {
+interface Clients {
   readonly clients: number;
   readonly inFlight: number;
   readonly durationMs: number;
-}) {
+}
+
+function manyClients({ full }: BenchContext): Clients {
+  return { clients: 64, inFlight: 40, durationMs: full ? 5_000 : 1_500 };
+}
+
+function runTransfers({ load }: Rig, { port }: ServerProcess, clients: Clients) {
   const workload = { accounts: ACCOUNTS, alpha: 0, seed: WORKLOAD_SEED };
-  const result = await load.run("webSocketLoop", {
-    ...{ port, path: "/api/sync", clients, inFlight, durationMs },
-    workload,
-    eachAlone: true,
+  return load.run("webSocketLoop", { port, ...clients, workload });
+}
+
+function compareTransfers(rig: Rig, clients: Clients) {
+  return alternate(rig.context.full ? 8 : 4, {
+    single: () => runTransfers(rig, rig.single, clients),
+    leader: () => runTransfers(rig, rig.leader, clients),
   });
-  assert.equal(result.failed, 0, String(result.failure));
-  return result;
 }
 
-/** Measures both, and alternates which goes first. The first round warms up and is discarded. */
-async function paired<Result>(
-  { context, alone, leader }: Rig,
-  measure: (server: ServerProcess) => Promise<Result>,
-): Promise<{ readonly alone: Result[]; readonly leader: Result[] }> {
-  const results = { alone: [] as Result[], leader: [] as Result[] };
-  for (let round = -1; round < (context.full ? 8 : 4); round++) {
-    const order = round % 2 === 0 ? ["alone", "leader"] as const : ["leader", "alone"] as const;
-    for (const which of order) {
-      const result = await measure({ alone, leader }[which]);
-      if (round >= 0) results[which].push(result);
-    }
-  }
-  return results;
-}
-
-const many = (context: BenchContext) => ({
-  clients: 64,
-  inFlight: 40,
-  durationMs: context.full ? 5_000 : 1_500,
-});
-
-async function transfers(rig: Rig): Promise<Row> {
-  const results = await paired(rig, (server) => loop(rig, server, many(rig.context)));
-  const rate = (which: "alone" | "leader") => median(results[which].map(({ perSecond }) => perSecond));
+async function transferRow(rig: Rig): Promise<Row> {
+  const results = await compareTransfers(rig, manyClients(rig.context));
+  const rate = (side: "single" | "leader") => median(results[side].map(({ perSecond }) => perSecond));
   return {
     name: "transfer, WebSocket, 64 clients x 40, a cluster's leader",
     measured: `${rate("leader").toFixed(0)}/s`,
-    control: `${rate("alone").toFixed(0)}/s a server that is alone`,
-    ratio: rate("leader") / rate("alone"),
+    control: `${rate("single").toFixed(0)}/s by a single server`,
+    ratio: rate("leader") / rate("single"),
     target: { atLeast: 0.7 },
     details: results,
   };
 }
 
-async function loneTransfer(rig: Rig, postgres: TestPostgres): Promise<Row> {
-  const one = { clients: 1, inFlight: 1, durationMs: rig.context.full ? 3_000 : 1_000 };
-  const results = await paired(rig, async (server) => (await loop(rig, server, one)).p50Ms);
-  const insertMs = await bareInsertMs(postgres, one.durationMs);
-  const leaderMs = median(results.leader);
+async function singleTransferRow(rig: Rig, postgres: TestPostgres): Promise<Row> {
+  const durationMs = rig.context.full ? 3_000 : 1_000;
+  const results = await compareTransfers(rig, { clients: 1, inFlight: 1, durationMs });
+  const p50 = (side: "single" | "leader") => median(results[side].map(({ p50Ms }) => p50Ms));
+  const insertMs = await bareInsertMs(postgres, durationMs);
   return {
-    name: "lone transfer at a cluster's leader: ms more than a bare INSERT",
-    measured: `${leaderMs.toFixed(3)} ms`,
-    control: `${insertMs.toFixed(3)} ms INSERT, ${median(results.alone).toFixed(3)} ms alone`,
-    ratio: leaderMs - insertMs,
+    name: "single transfer at a cluster's leader: ms above a bare INSERT into PostgreSQL",
+    measured: `${p50("leader").toFixed(3)} ms`,
+    control: `${insertMs.toFixed(3)} ms INSERT, ${p50("single").toFixed(3)} ms by a single server`,
+    ratio: p50("leader") - insertMs,
     target: { atMost: 2 },
     details: { ...results, insertMs },
   };
 }
 
-/** The middle of what it takes to insert a row into that database, one after the other. */
+/** Returns the median time of sequential inserts into the same PostgreSQL. */
 async function bareInsertMs(postgres: TestPostgres, durationMs: number): Promise<number> {
   const client = await postgres.client("postgres");
   try {
@@ -143,157 +134,128 @@ async function bareInsertMs(postgres: TestPostgres, durationMs: number): Promise
   }
 }
 
-/**
- * Costs of a transfer on a follower, beside those on the server that executes it: without sockets on the follower, and with
- * one.
- */
-async function applied(
+/** Processor time of a transfer on a follower, without sockets or with one, beside that on the server that executes it. */
+async function applyRow(
   rig: Rig,
   follower: ServerProcess,
-  { looks }: { readonly looks: boolean },
+  { hasSocket }: { readonly hasSocket: boolean },
 ): Promise<Row> {
-  const { alone, leader, load, context } = rig;
-  const { from_id: id } = WATCHED;
-  const onlooker = { name: "onlooker", port: follower.port, path: "/api/sync", sockets: 1 };
-  if (looks) {
-    const subscribe = { udfPath: "accounts:get_account", args: JSON.stringify({ id }), perSocket: 1 };
-    await load.run("openAudience", {
-      ...onlooker,
-      triggerPath: "/api/sync",
-      triggerPort: leader.port,
-      subscribe,
+  const { single, leader, load, context } = rig;
+  const clients = manyClients(context);
+  const name = "reader";
+  if (hasSocket) {
+    await load.run("openSubscribers", {
+      ...{ name, port: follower.port, sockets: 1, triggerPort: leader.port },
+      subscribe: { ...query, perSocket: 1 },
     });
   }
-  const shares = {
+  const times = {
     follower: [] as number[],
-    ofMain: [] as number[],
-    alone: [] as number[],
+    followerMain: [] as number[],
+    single: [] as number[],
     leader: [] as number[],
   };
-  const rounds = context.full ? 6 : 3;
-  for (let round = -1; round < rounds; round++) {
-    const beforeAlone = await treeTimeUs(alone.pid);
-    const executed = await loop(rig, alone, many(context));
-    const aloneUs = (await treeTimeUs(alone.pid) - beforeAlone) / executed.answered;
+  for (let round = 0; round <= (context.full ? 6 : 3); round++) {
+    const singleBefore = await treeTimeUs(single.pid);
+    const executed = await runTransfers(rig, single, clients);
+    const singleUs = (await treeTimeUs(single.pid) - singleBefore) / executed.answered;
     await caughtUp(leader, follower);
     const before = {
       follower: await treeTimeUs(follower.pid),
-      ofMain: await processorTimeUs(follower.pid),
+      followerMain: await processorTimeUs(follower.pid),
       leader: await treeTimeUs(leader.pid),
     };
-    const { answered } = await loop(rig, leader, many(context));
+    const { answered } = await runTransfers(rig, leader, clients);
     await caughtUp(leader, follower);
-    if (round < 0) continue;
-    shares.alone.push(aloneUs);
-    shares.follower.push((await treeTimeUs(follower.pid) - before.follower) / answered);
-    shares.ofMain.push((await processorTimeUs(follower.pid) - before.ofMain) / answered);
-    shares.leader.push((await treeTimeUs(leader.pid) - before.leader) / answered);
+    // The first round warms up.
+    if (round === 0) continue;
+    times.single.push(singleUs);
+    times.follower.push((await treeTimeUs(follower.pid) - before.follower) / answered);
+    times.followerMain.push((await processorTimeUs(follower.pid) - before.followerMain) / answered);
+    times.leader.push((await treeTimeUs(leader.pid) - before.leader) / answered);
   }
-  if (looks) await load.run("closeAudience", { name: onlooker.name });
-  const us = (which: keyof typeof shares) => median(shares[which]);
+  if (hasSocket) await load.run("closeSubscribers", { name });
+  const us = (which: keyof typeof times) => median(times[which]).toFixed(1);
   return {
     name: `a follower's processor time for each transfer it applies, ${
-      looks ? "with a" : "without any"
-    } socket`,
-    measured: `${us("follower").toFixed(1)} us, ${us("ofMain").toFixed(1)} of them in main`,
-    control: `${us("alone").toFixed(1)} us to execute it, ${us("leader").toFixed(1)} us at the leader`,
-    ratio: us("follower") / us("alone"),
+      hasSocket ? "with a socket" : "without sockets"
+    }`,
+    measured: `${us("follower")} us, ${us("followerMain")} of them in main`,
+    control: `${us("single")} us to execute it, ${us("leader")} us at the leader`,
+    ratio: median(times.follower) / median(times.single),
     target: { atMost: 0.2 },
-    details: shares,
+    details: times,
   };
 }
 
-/** Waits until a follower shows what the leader has committed. */
+/** Waits until a follower has applied all commits of the leader. */
 async function caughtUp(leader: ServerProcess, follower: ServerProcess): Promise<void> {
-  const tsOf = async ({ port }: ServerProcess): Promise<number> => {
-    const answer = await fetch(`http://127.0.0.1:${port}/api/health`);
-    return (await answer.json()).ts;
-  };
+  const tsOf = async ({ port }: ServerProcess): Promise<number> =>
+    (await (await fetch(`http://127.0.0.1:${port}/api/health`)).json()).ts;
   const ts = await tsOf(leader);
-  const endAt = performance.now() + CAUGHT_UP_MS;
-  while (await tsOf(follower) < ts) {
-    assert.ok(performance.now() < endAt, "the follower does not come to where the leader is");
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+  await until(async () => await tsOf(follower) >= ts, {
+    what: "the follower has applied all commits",
+    timeoutMs: CATCH_UP_MS_MAX,
+    everyMs: 20,
+  });
 }
 
-async function delivered({ load, leader, context }: Rig, follower: ServerProcess): Promise<Row> {
-  const options = {
-    from: leader.port,
-    mutation: { udfPath: "transfer:transfer", args: WATCHED },
-    query: { udfPath: "accounts:get_account", args: { id: WATCHED.from_id } },
-    perSecond: COMMITS_PER_SECOND,
-  };
+async function deliveryDelayRow({ load, leader, context }: Rig, follower: ServerProcess): Promise<Row> {
+  const options = { from: leader.port, mutation, query, perSecond: COMMITS_PER_SECOND };
   const durationMs = context.full ? 10_000 : 5_000;
-  await load.run("relay", { ...options, to: follower.port, durationMs: 2_000 });
-  const there = await load.run("relay", { ...options, to: follower.port, durationMs });
-  const here = await load.run("relay", { ...options, to: leader.port, durationMs });
-  const p99 = (delays: readonly number[]) => percentile(delays, 0.99);
+  await load.run("deliveryDelays", { ...options, to: follower.port, durationMs: 2_000 });
+  const atFollower = await load.run("deliveryDelays", { ...options, to: follower.port, durationMs });
+  const atLeader = await load.run("deliveryDelays", { ...options, to: leader.port, durationMs });
+  const [p50, p99] = [percentile(atFollower, 0.5), percentile(atFollower, 0.99)];
   return {
     name: "commit at the leader to delivery at a follower, 200 commits/s, p99 ms",
-    measured: `${p99(there).toFixed(1)} ms, p50 ${percentile(there, 0.5).toFixed(1)}`,
-    control: `${p99(here).toFixed(1)} ms at the leader`,
-    ratio: p99(there),
+    measured: `${p99.toFixed(1)} ms, p50 ${p50.toFixed(1)}`,
+    control: `${percentile(atLeader, 0.99).toFixed(1)} ms at the leader`,
+    ratio: p99,
     target: { atMost: 20 },
-    details: { p50Ms: percentile(there, 0.5), mostMs: Math.max(...there), commits: there.length },
+    details: { p50Ms: p50, maxMs: Math.max(...atFollower), commits: atFollower.length },
   };
 }
 
-/** Costs of a socket on a follower and of a delivery on it, beside a single server. */
-async function sockets({ load, alone, leader, context }: Rig, follower: ServerProcess): Promise<Row[]> {
-  const count = context.full ? 2_000 : 500;
+/** Cost of a socket on a follower and of a delivery to it, beside a single server. */
+async function socketRows({ load, single, leader, context }: Rig, follower: ServerProcess): Promise<Row[]> {
+  const sockets = context.full ? 2_000 : 500;
   const commits = context.full ? 60 : 30;
-  const measured = async (server: ServerProcess, triggerPort: number, name: string) => {
-    const before = await treeMemory(server.pid);
-    await load.run("openAudience", {
-      name,
-      port: server.port,
-      path: "/api/sync",
-      triggerPath: "/api/sync",
-      triggerPort,
-      sockets: count,
-      subscribe: {
-        udfPath: "accounts:get_account",
-        args: JSON.stringify({ id: WATCHED.from_id }),
-        perSocket: 1,
-      },
+  const measure = async (name: string, { pid, port }: ServerProcess, triggerPort: number) => {
+    const before = await treeMemory(pid);
+    await load.run("openSubscribers", {
+      ...{ name, port, triggerPort, sockets },
+      subscribe: { ...query, perSocket: 1 },
     });
-    const bytes = (await treeMemory(server.pid) - before) / count;
-    const run = (messages: number) =>
-      load.run("triggerAudience", {
-        name,
-        messages: Array<string>(messages).fill(
-          `{"type":"Mutation","requestId":{id},"udfPath":"transfer:transfer","args":${
-            JSON.stringify(WATCHED)
-          }}`,
-        ),
-        deliveries: count,
-        intervalMs: 20,
-        marker: '"QueryUpdated"',
-      });
-    await run(5);
-    const from = await treeTimeUs(server.pid);
-    await run(commits);
-    const deliveryUs = (await treeTimeUs(server.pid) - from) / (commits * count);
-    await load.run("closeAudience", { name });
+    const bytes = ((await treeMemory(pid)).bytes - before.bytes) / sockets;
+    const deliver = (commits: number) => {
+      const messages = Array<string>(commits).fill(mutationMessage(mutation));
+      const options = { deliveries: sockets, intervalMs: 20, marker: '"QueryUpdated"' };
+      return load.run("trigger", { name, messages, ...options });
+    };
+    await deliver(5);
+    const startUs = await treeTimeUs(pid);
+    await deliver(commits);
+    const deliveryUs = (await treeTimeUs(pid) - startUs) / (commits * sockets);
+    await load.run("closeSubscribers", { name });
     return { bytes, deliveryUs };
   };
-  const onAlone = await measured(alone, alone.port, "alone");
-  const onFollower = await measured(follower, leader.port, "follower");
+  const onSingle = await measure("single", single, single.port);
+  const onFollower = await measure("follower", follower, leader.port);
   return [
     {
-      name: `a delivery on one of ${count} sockets of a follower, processor time`,
+      name: `a delivery on one of ${sockets} sockets of a follower, processor time`,
       measured: `${onFollower.deliveryUs.toFixed(1)} us`,
-      control: `${onAlone.deliveryUs.toFixed(1)} us alone`,
-      ratio: onFollower.deliveryUs / onAlone.deliveryUs,
+      control: `${onSingle.deliveryUs.toFixed(1)} us on a single server`,
+      ratio: onFollower.deliveryUs / onSingle.deliveryUs,
       target: { atMost: 1.2 },
-      details: { onFollower, onAlone },
+      details: { onFollower, onSingle },
     },
     {
       name: "memory of a socket with one subscription on a follower",
       measured: `${(onFollower.bytes / 1_024).toFixed(1)} KiB`,
-      control: `${(onAlone.bytes / 1_024).toFixed(1)} KiB alone`,
-      ratio: onFollower.bytes / onAlone.bytes,
+      control: `${(onSingle.bytes / 1_024).toFixed(1)} KiB on a single server`,
+      ratio: onFollower.bytes / onSingle.bytes,
       target: null,
       details: {},
     },

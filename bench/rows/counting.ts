@@ -1,8 +1,4 @@
-/**
- * Counts and declared aggregates: a count over many index entries, reads of an aggregate, and inserts into a table with an
- * aggregate beside the same inserts without it.
- */
-import assert from "node:assert/strict";
+/** Counts of index entries, reads of declared aggregates, and inserts into a table with an aggregate beside those without. */
 import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 import { type DataModelOf, defineSchema, defineTable, type QueryCtx } from "syncline/server";
@@ -10,9 +6,10 @@ import { createTestServer } from "syncline/test";
 import { z } from "zod";
 import { type BenchContext, benchFunctions } from "../context.ts";
 import { WORKLOAD_SEED } from "../../tests/support/processes/random.ts";
+import { compare, comparisonRow } from "../support/rounds.ts";
+import { seedScores } from "../support/seed.ts";
 import { timed, timesOf } from "../support/timed_query.ts";
 import type { Row } from "../table.ts";
-import { inRoundRobin, rowOf } from "./cheap/turns.ts";
 
 const MILLION = 1_000_000;
 const FILL_COUNT = 10_000;
@@ -88,31 +85,26 @@ async function readRows(context: BenchContext): Promise<Row[]> {
 async function insertRow(context: BenchContext): Promise<Row> {
   const server = await context.server(benchFunctions);
   const load = context.load();
-  const count = 1_000;
-  for (let start = 0; start < STORED; start += count) {
-    await server.call("mutation", "scores:fill", { start, count, games: GAMES });
-  }
+  await seedScores(server, { count: STORED, games: GAMES });
   const durationMs = context.full ? 3_000 : 1_500;
   const keys = Array.from({ length: GAMES }, (_, n) => `game ${n}`);
   const side = (udfPath: string) => ({
     pid: server.pid,
-    work: async () => {
+    work: () => {
       const body = `{"path":"${udfPath}","args":{"game":"{key}","points":{n}}}`;
-      const result = await load.run("httpLoop", {
-        ...{ port: server.port, clients: 64, inFlight: 1, durationMs },
+      return load.run("httpLoop", {
+        ...{ port: server.port, clients: 64, durationMs },
         workload: { accounts: 1, alpha: 0, seed: WORKLOAD_SEED },
         calls: { method: "POST", path: "/api/mutation", body, keys, expected: '"status":"success"' },
       });
-      assert.equal(result.failed, 0, result.failure ?? "");
-      return result;
     },
   });
-  const turns = await inRoundRobin(context, {
+  const comparison = await compare(context, {
     ours: side("scores:add"),
     control: side("scores:addPlain"),
-    count: ({ answered }) => answered,
+    operations: ({ answered }) => answered,
   });
-  return rowOf("inserts with an aggregate, HTTP, 64 x 1, beside those without", turns, {
+  return comparisonRow("inserts with an aggregate, HTTP, 64 x 1, beside those without", comparison, {
     value: ({ perSecond }) => perSecond,
     unit: "/s",
     digits: 0,

@@ -1,6 +1,6 @@
 /**
- * Reading through `ctx.db` in a query, beside the same straight on `node:sqlite` in the same run: a document by id, a range
- * of 100, a walk over everything in pages, full-text search, vector search. Rounds of both take turns.
+ * Reads with `ctx.db` in a query, beside the same reads on `node:sqlite`: a document by id, a range of 100, all documents in
+ * pages, full-text search and vector search.
  */
 import { join } from "node:path";
 import {
@@ -29,8 +29,8 @@ const schema = defineSchema({
   accounts: defineTable({ number: z.number(), name: z.string(), balance: z.number() })
     .index("by_number", ["number"]),
   notes: defineTable({ body: z.string() }).searchIndex("by_body", { searchField: "body" }),
-  things: defineTable({ at: z.array(z.number()) })
-    .vectorIndex("by_at", { vectorField: "at", dimensions: DIMENSIONS }),
+  things: defineTable({ vector: z.array(z.number()) })
+    .vectorIndex("by_vector", { vectorField: "vector", dimensions: DIMENSIONS }),
 });
 type Model = DataModelOf<typeof schema>;
 type Ctx = QueryCtx<Model>;
@@ -99,29 +99,29 @@ export async function dataRows(context: BenchContext): Promise<Row[]> {
 
 async function pointAndRange(data: Data): Promise<Row[]> {
   const { server, bare, accounts } = data;
-  const anId = () => accounts[below(accounts.length)]?._id ?? "";
+  const randomId = () => accounts[below(accounts.length)]?._id ?? "";
   const point = await timesOf(server, {
     count: 2_000,
-    ours: (ctx) => ctx.db.get(anId() as never),
-    bare: () => bare.point(anId()),
+    ours: (ctx) => ctx.db.get(randomId() as never),
+    bare: () => bare.point(randomId()),
   });
-  const from = () => below(accounts.length - 100);
+  const rangeStart = () => below(accounts.length - 100);
   const range = await timesOf(server, {
     count: 100,
     ours: (ctx) => {
-      const first = from();
+      const first = rangeStart();
       return ctx.db.query("accounts")
         .withIndex("by_number", (q) => q.gte("number", first).lt("number", first + 100)).collect();
     },
     bare: () => {
-      const first = from();
+      const first = rangeStart();
       return bare.range(first, first + 100);
     },
   });
   return [row("document by id", point), row("range of 100 documents", range)];
 }
 
-/** Walks over all accounts, a page a query; memory is looked at after a tenth and at the end. */
+/** Reads all accounts, one page per query. Measures the growth of memory after the first tenth. */
 async function walk({ server, bare, accounts }: Data): Promise<Row[]> {
   const start = performance.now();
   let rows = 0;
@@ -133,16 +133,18 @@ async function walk({ server, bare, accounts }: Data): Promise<Row[]> {
     isDone = page.isDone;
     if (early === 0 && rows >= accounts.length / 10) early = Deno.memoryUsage().rss;
   }
-  const took = performance.now() - start;
+  const tookMs = performance.now() - start;
   const grownMiB = (Deno.memoryUsage().rss - early) / 2 ** 20;
-  if (rows !== accounts.length) throw new Error(`The walk met ${rows} of ${accounts.length} documents`);
+  if (rows !== accounts.length) {
+    throw new Error(`The pages contained ${rows} of ${accounts.length} documents`);
+  }
   const bareStart = performance.now();
   for (let after = -1, page = bare.page(after, PAGE); page.length > 0; page = bare.page(after, PAGE)) {
     after = page.at(-1)?.number ?? Infinity;
   }
-  const times = { ours: took / rows, bare: (performance.now() - bareStart) / rows };
+  const times = { ours: tookMs / rows, bare: (performance.now() - bareStart) / rows };
   return [row(`walk over ${rows} documents in pages of ${PAGE}, each`, times), {
-    name: `memory gained by the last nine tenths of that walk`,
+    name: "memory gained by the last nine tenths of that walk",
     measured: `${grownMiB.toFixed(0)} MiB`,
     control: "64 MiB",
     ratio: grownMiB / 64,
@@ -157,12 +159,12 @@ async function nearest(data: Data, count: number): Promise<Row> {
     const vectors = Array.from({ length: 2_000 }, vector);
     bare.addVectors(vectors);
     await server.run(async ({ db }) => {
-      for (const at of vectors) await db.insert("things", { at });
+      for (const vector of vectors) await db.insert("things", { vector });
     });
   }
   const times = await timesOf(server, {
     count: 2,
-    ours: (ctx) => ctx.db.vectorSearch("things", "by_at", { vector: vector(), limit: 10 }),
+    ours: (ctx) => ctx.db.vectorSearch("things", "by_vector", { vector: vector(), limit: 10 }),
     bare: () => bare.nearest(vector()),
   });
   return { ...row(`10 nearest of ${count} vectors of ${DIMENSIONS}`, times), target: { atMost: 1 } };

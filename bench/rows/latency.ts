@@ -1,22 +1,21 @@
 /**
- * One client, one mutation at a time on an idle server, beside the same two-row update straight on SQLite, and beside a
- * bare pair of processes through which a WebSocket message reaches SQLite.
+ * One client with one mutation at a time on an idle server, beside the same update directly on SQLite, and beside a bare pair
+ * of processes through which a WebSocket message reaches SQLite.
  *
- * These are times, not ratios, so they hold for a machine that runs nothing else. Rounds in which a processor was slowed
- * down by other programs are found with a fixed loop (support/processors.ts). The time above the bare commit is taken from
- * the other rounds; another row has all rounds.
+ * These are absolute times, which other load distorts. A fixed loop (support/processors.ts) detects disturbed rounds. One row
+ * is based on the undisturbed rounds, another one on all rounds.
  */
 import { type BenchContext, transferFunctions } from "../context.ts";
 import { Processors } from "../support/processors.ts";
 import { RawHttp } from "../../tests/support/processes/raw_http.ts";
 import { WORKLOAD_SEED } from "../../tests/support/processes/random.ts";
+import { seedAccounts } from "../support/seed.ts";
 import { median, percentile } from "../support/statistics.ts";
 import type { Row } from "../table.ts";
-import { seedAccounts } from "./transfer.ts";
 
-/** A round counts as undisturbed when the loop took at most this many times its best time, before and after each part. */
+/** A round is undisturbed if the loop never takes longer than its best time multiplied by this factor. */
 const SLOWDOWN_MAX = 1.2;
-/** With fewer undisturbed rounds than this, all rounds count. */
+/** All rounds are used if fewer than this are undisturbed. */
 const UNDISTURBED_MIN = 5;
 
 interface Round {
@@ -28,44 +27,44 @@ interface Round {
 
 export async function latencyRows(context: BenchContext): Promise<Row[]> {
   const accounts = 10_000;
-  // Load of other users of the machine lasts seconds: rounds continue until enough of them were undisturbed.
+  // Disturbances last seconds, so rounds continue until enough of them are undisturbed.
   const [enough, roundsMax] = context.full ? [40, 160] : [20, 60];
   const count = 200;
   const server = await context.server(transferFunctions);
-  const sqlitePort = await context.control("sqlite_server", [String(accounts)]);
-  const pairPort = await context.control("two_process_server", [String(accounts)]);
+  const sqlite = await context.control("sqlite_server", [accounts]);
+  const pair = await context.control("two_process_server", [accounts]);
   const load = context.load();
   await seedAccounts(server, accounts);
-  using control = await RawHttp.connect(sqlitePort);
+  using control = await RawHttp.connect(sqlite.port);
   using processors = new Processors();
 
   const runRound = async (seed: number, count: number): Promise<Round> => {
     const workload = { accounts, alpha: 0, seed };
     const slowdowns = [await processors.slowdown()];
-    const mutations = await load.run("oneAtATime", { port: server.port, path: "/api/sync", count, workload });
+    const mutations = await load.run("sequentialCalls", { port: server.port, count, workload });
     slowdowns.push(await processors.slowdown());
-    const pairs = await load.run("oneAtATime", { port: pairPort, path: "/", count, workload });
+    const pairs = await load.run("sequentialCalls", { port: pair.port, path: "/", count, workload });
     slowdowns.push(await processors.slowdown());
     const commits: number[] = JSON.parse((await control.post("/commits", JSON.stringify({ count }))).body);
     slowdowns.push(await processors.slowdown());
     return { mutations, pairs, commits, slowdown: Math.max(...slowdowns) };
   };
 
-  // Makes the code warm, that of the loop too, and does not count.
+  // Warms up the code, including that of the loop.
   await runRound(WORKLOAD_SEED - 1, 2000);
-  for (let warm = 0; warm < 50; warm++) await processors.slowdown();
+  for (let i = 0; i < 50; i++) await processors.slowdown();
   const all: Round[] = [];
-  const isQuiet = ({ slowdown }: Round) => slowdown <= SLOWDOWN_MAX;
-  while (all.length < roundsMax && all.filter(isQuiet).length < enough) {
+  const isUndisturbed = ({ slowdown }: Round) => slowdown <= SLOWDOWN_MAX;
+  while (all.length < roundsMax && all.filter(isUndisturbed).length < enough) {
     all.push(await runRound(WORKLOAD_SEED + all.length, count));
   }
-  const quiet = all.filter(isQuiet);
-  const counted = quiet.length < UNDISTURBED_MIN ? all : quiet;
+  const undisturbed = all.filter(isUndisturbed);
+  const counted = undisturbed.length < UNDISTURBED_MIN ? all : undisturbed;
   const ofAll = p50s(all);
   const ofCounted = p50s(counted);
   const details = {
     rounds: all.length,
-    undisturbed: quiet.length,
+    undisturbed: undisturbed.length,
     ofAll,
     ofUndisturbed: ofCounted,
     mutationP99Ms: percentile(all.flatMap(({ mutations }) => mutations), 0.99),
@@ -76,21 +75,21 @@ export async function latencyRows(context: BenchContext): Promise<Row[]> {
     control: `p50 ${commit.toFixed(3)} ms bare commit`,
     details,
   });
-  const which = `${counted.length} of ${all.length} rounds`;
-  const undisturbed = times(ofCounted);
+  const countedRounds = `${counted.length} of ${all.length} rounds`;
+  const countedTimes = times(ofCounted);
   return [
     { name: "one mutation, idle: ms", ...times(ofAll), ratio: ofAll.mutation, target: { atMost: 1 } },
     {
       name: "one mutation, idle: ms above the bare commit, processors undisturbed",
-      ...undisturbed,
-      measured: `${undisturbed.measured}, ${which}`,
+      ...countedTimes,
+      measured: `${countedTimes.measured}, ${countedRounds}`,
       ratio: ofCounted.mutation - ofCounted.commit,
       target: { atMost: 0.5 },
     },
     {
       name: "the same for a bare pair of processes: ms above the bare commit",
-      ...undisturbed,
-      measured: `p50 ${ofCounted.pair.toFixed(3)} ms, ${which}`,
+      ...countedTimes,
+      measured: `p50 ${ofCounted.pair.toFixed(3)} ms, ${countedRounds}`,
       ratio: ofCounted.pair - ofCounted.commit,
       target: null,
     },
@@ -103,7 +102,7 @@ export async function latencyRows(context: BenchContext): Promise<Row[]> {
   ];
 }
 
-/** Medians over rounds of the medians in each, milliseconds. */
+/** Medians over the rounds' medians, in milliseconds. */
 interface P50s {
   readonly mutation: number;
   readonly pair: number;

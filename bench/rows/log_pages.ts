@@ -1,4 +1,4 @@
-/** In this process: a page of the execution log by function and text, over very many runs. */
+/** In this process: a page of the execution log filtered by function and text, from a large number of runs. */
 import { join } from "node:path";
 import { cpuUsage } from "node:process";
 import type { RunFilter } from "../../mod/ops/log/run_filter.ts";
@@ -12,13 +12,13 @@ import { median } from "../support/statistics.ts";
 import type { Row } from "../table.ts";
 
 const START = Date.UTC(2030, 0, 1);
-/** Runs written together, as under load. */
+/** Runs of each write, as under load. */
 const BATCH = 400;
 const FUNCTIONS = 200;
 const CALLERS = 5_000;
 const WORDS = 2_000;
-/** One run in so many says something. */
-const TOLD = 20;
+/** One run in this many has a log line. */
+const RUNS_PER_LINE = 20;
 const PAGE = 50;
 const TARGET_MS = 150;
 
@@ -36,7 +36,9 @@ export function logPageRow(context: BenchContext): Row {
   let writeUs = 0;
   let batch: RunRecord[] = [];
   for (let n = 0; n < count; n++) {
-    const lines = below(TOLD) === 0 ? [`[INFO] handled ${words[below(WORDS)]} order=${below(1e6)}`] : [];
+    const lines = below(RUNS_PER_LINE) === 0
+      ? [`[INFO] handled ${words[below(WORDS)]} order=${below(1e6)}`]
+      : [];
     const caller = `user:u${below(CALLERS)}`;
     const level = lines.length > 0 ? 2 : 0;
     batch.push([
@@ -54,23 +56,23 @@ export function logPageRow(context: BenchContext): Row {
   const texts: Record<string, string> = {
     frequent: "handled",
     rare: words[77] ?? "",
-    absent: "nobody wrote that",
+    absent: "no such line",
   };
   const ms: Record<string, number> = {};
   const complete: Record<string, boolean> = {};
   for (const [name, text] of Object.entries(texts)) {
     const times = Array.from({ length: 9 }, () => {
-      const { took, cut } = page(store, { functions, text });
+      const { pageMs, cut } = readPage(store, { functions, text });
       complete[name] = !cut;
-      return took;
+      return pageMs;
     });
     ms[name] = median(times);
   }
   const worst = Math.max(...Object.values(ms));
   return {
     name: `a page of the log by function and text over ${count.toLocaleString("en")} runs: ms`,
-    measured: Object.entries(ms).map(([name, took]) =>
-      `${name} ${took.toFixed(1)} ms${complete[name] === true ? "" : " (cut)"}`
+    measured: Object.entries(ms).map(([name, median]) =>
+      `${name} ${median.toFixed(1)} ms${complete[name] === true ? "" : " (cut)"}`
     ).join(", "),
     control: `${TARGET_MS} ms`,
     ratio: worst / TARGET_MS,
@@ -79,9 +81,9 @@ export function logPageRow(context: BenchContext): Row {
   };
 }
 
-function page(store: LogStore, filter: RunFilter): { readonly took: number; readonly cut: boolean } {
+function readPage(store: LogStore, filter: RunFilter): { readonly pageMs: number; readonly cut: boolean } {
   const startedAt = performance.now();
   const deadline = startedAt + logLimits.searchMs;
   const { cut } = store.database.reading(() => searchRuns(store, { filter, limit: PAGE, deadline }));
-  return { took: performance.now() - startedAt, cut };
+  return { pageMs: performance.now() - startedAt, cut };
 }

@@ -1,52 +1,30 @@
-/** Costs of replication: the same transfers on two servers of one run. One of them ships to a folder. */
-import assert from "node:assert/strict";
+/** Cost of replication: the same transfers on a server that ships to a folder and on one that does not. */
 import { type BenchContext, transferFunctions } from "../context.ts";
-import type { ClosedLoopResult } from "../load/closed_loop.ts";
 import { WORKLOAD_SEED } from "../../tests/support/processes/random.ts";
+import { alternate } from "../support/rounds.ts";
+import { seedAccounts } from "../support/seed.ts";
 import { median } from "../support/statistics.ts";
 import type { Row } from "../table.ts";
-import { seedAccounts } from "./transfer.ts";
 
 const ACCOUNTS = 20_000;
 
 export async function replicationRows(outer: BenchContext): Promise<Row[]> {
   await using context = outer.inner();
-  const rounds = context.full ? 9 : 4;
-  const durationMs = context.full ? 5_000 : 1_500;
   const off = await context.server(transferFunctions);
-  const on = await context.serverWith(["--replicate-to", context.folder()], transferFunctions);
+  const on = await context.server(transferFunctions, { flags: ["--replicate-to", context.folder()] });
+  for (const server of [off, on]) await seedAccounts(server, ACCOUNTS);
   const load = context.load();
-  const servers = { off, on };
-  for (const server of Object.values(servers)) await seedAccounts(server, ACCOUNTS);
+  const durationMs = context.full ? 5_000 : 1_500;
   const workload = { accounts: ACCOUNTS, alpha: 0, seed: WORKLOAD_SEED };
-  const results = { full: { off: [], on: [] }, lone: { off: [], on: [] } } as Record<
-    "full" | "lone",
-    Record<"off" | "on", ClosedLoopResult[]>
-  >;
-  for (let round = -1; round < rounds; round++) {
-    for (const kind of ["full", "lone"] as const) {
-      // Each goes first as often as the other.
-      const order = round % 2 === 0 ? ["off", "on"] as const : ["on", "off"] as const;
-      for (const which of order) {
-        const { port } = servers[which];
-        const amount = kind === "full"
-          ? { clients: 64, inFlight: 40, eachAlone: true }
-          : { clients: 1, inFlight: 1, eachAlone: true };
-        const result = await load.run("webSocketLoop", {
-          port,
-          path: "/api/sync",
-          durationMs,
-          workload,
-          ...amount,
-        });
-        assert.equal(result.failed, 0, `${kind} ${which}: ${result.failure}`);
-        // The first round warms up and does not count.
-        if (round >= 0) results[kind][which].push(result);
-      }
-    }
-  }
-  const rate = (which: "off" | "on") => median(results.full[which].map(({ perSecond }) => perSecond));
-  const lone = (which: "off" | "on") => median(results.lone[which].map(({ p50Ms }) => p50Ms));
+  const compareTransfers = (options: { readonly clients: number; readonly inFlight: number }) => {
+    const work = (port: number) => () =>
+      load.run("webSocketLoop", { port, durationMs, workload, ...options });
+    return alternate(context.full ? 9 : 4, { off: work(off.port), on: work(on.port) });
+  };
+  const many = await compareTransfers({ clients: 64, inFlight: 40 });
+  const single = await compareTransfers({ clients: 1, inFlight: 1 });
+  const rate = (side: "off" | "on") => median(many[side].map(({ perSecond }) => perSecond));
+  const p50 = (side: "off" | "on") => median(single[side].map(({ p50Ms }) => p50Ms));
   return [
     {
       name: "transfer, WebSocket, 64 clients x 40, replicated to a folder",
@@ -54,15 +32,15 @@ export async function replicationRows(outer: BenchContext): Promise<Row[]> {
       control: `${rate("off").toFixed(0)}/s not replicated`,
       ratio: rate("on") / rate("off"),
       target: { atLeast: 0.9 },
-      details: results.full,
+      details: many,
     },
     {
-      name: "lone transfer, replicated: ms more than not replicated",
-      measured: `${lone("on").toFixed(3)} ms`,
-      control: `${lone("off").toFixed(3)} ms not replicated`,
-      ratio: lone("on") - lone("off"),
+      name: "single transfer, replicated: additional ms",
+      measured: `${p50("on").toFixed(3)} ms`,
+      control: `${p50("off").toFixed(3)} ms not replicated`,
+      ratio: p50("on") - p50("off"),
       target: { atMost: 0.05 },
-      details: results.lone,
+      details: single,
     },
   ];
 }

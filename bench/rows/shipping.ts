@@ -1,19 +1,24 @@
-/** How shipping to a replica behaves: what it holds up, how far behind it is, and what it asks for when nothing changes. */
+/** Shipping to a replica: delays of main's event loop, lag of the target, and requests while nothing changes. */
 import { Buffer } from "node:buffer";
 import { FakeBucket } from "../../tests/ops/scheduled/fake_bucket.ts";
-import { until } from "../../tests/support/waiting.ts";
+import { pause, until } from "../../tests/support/waiting.ts";
 import { type BenchContext, transferFunctions } from "../context.ts";
 import { WORKLOAD_SEED } from "../../tests/support/processes/random.ts";
 import type { ServerProcess } from "../../tests/support/processes/server_process.ts";
+import { alternate } from "../support/rounds.ts";
+import { seedAccounts } from "../support/seed.ts";
 import { median, percentile } from "../support/statistics.ts";
 import type { Row } from "../table.ts";
-import { seedAccounts } from "./transfer.ts";
 
 const ACCOUNTS = 5_000;
 const workload = { accounts: ACCOUNTS, alpha: 0, seed: WORKLOAD_SEED };
-const LATE_SECONDS = "0.005";
-const LOOK_MS = 50;
+const SAMPLE_MS = 50;
 
+export async function shippingRows(context: BenchContext): Promise<Row[]> {
+  return [await eventLoopRow(context), await lagRow(context), await idleRow(context)];
+}
+
+/** Returns a function that returns the current value of a metric. */
 async function metricsOf({ port }: ServerProcess): Promise<(name: string) => number> {
   const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
   const values = new Map(
@@ -22,74 +27,67 @@ async function metricsOf({ port }: ServerProcess): Promise<(name: string) => num
   return (name) => values.get(name) ?? NaN;
 }
 
-/** Looks of main's event loop at its clock, and those that came more than 5 ms late. */
-async function looks(server: ServerProcess): Promise<{ readonly all: number; readonly late: number }> {
+/** Measurements of the delay of main's event loop, and those with more than 5 ms. */
+async function eventLoopDelays(
+  server: ServerProcess,
+): Promise<{ readonly all: number; readonly long: number }> {
   const value = await metricsOf(server);
   const name = "syncline_event_loop_lag_seconds";
   const all = value(`${name}_count`);
-  return { all, late: all - value(`${name}_bucket{le="${LATE_SECONDS}"}`) };
+  return { all, long: all - value(`${name}_bucket{le="0.005"}`) };
 }
 
-export async function shippingRows(context: BenchContext): Promise<Row[]> {
-  return [await heldUp(context), await behind(context), await idle(context)];
-}
-
-async function heldUp(outer: BenchContext): Promise<Row> {
+async function eventLoopRow(outer: BenchContext): Promise<Row> {
   await using context = outer.inner();
-  const rounds = context.full ? 9 : 4;
   const durationMs = context.full ? 5_000 : 2_000;
-  const on = await context.serverWith(["--metrics", "--replicate-to", context.folder()], transferFunctions);
-  const off = await context.serverWith(["--metrics"], transferFunctions);
+  const off = await context.server(transferFunctions, { flags: ["--metrics"] });
+  const on = await context.server(transferFunctions, {
+    flags: ["--metrics", "--replicate-to", context.folder()],
+  });
+  for (const server of [off, on]) await seedAccounts(server, ACCOUNTS);
   const load = context.load();
-  const servers = { off, on };
-  for (const server of Object.values(servers)) await seedAccounts(server, ACCOUNTS);
-  const late = { off: [] as number[], on: [] as number[] };
-  const rates: number[] = [];
-  for (let round = -1; round < rounds; round++) {
-    for (const which of round % 2 === 0 ? ["off", "on"] as const : ["on", "off"] as const) {
-      const before = await looks(servers[which]);
-      const { port } = servers[which];
-      rates.push(
-        await load.run("pacedCalls", { port, perSecond: 2_000, connections: 32, durationMs, workload }),
-      );
-      const after = await looks(servers[which]);
-      // The first round warms up and does not count.
-      if (round >= 0) late[which].push(1_000 * (after.late - before.late) / (after.all - before.all));
-    }
-  }
-  const more = median(late.on) - median(late.off);
+  const measure = (server: ServerProcess) => async () => {
+    const before = await eventLoopDelays(server);
+    const options = { port: server.port, perSecond: 2_000, connections: 32, durationMs, workload };
+    const { perSecond } = await load.run("pacedCalls", options);
+    const after = await eventLoopDelays(server);
+    return { longPer1000: 1_000 * (after.long - before.long) / (after.all - before.all), perSecond };
+  };
+  const rounds = await alternate(context.full ? 9 : 4, { off: measure(off), on: measure(on) });
+  const longPer1000 = (side: "off" | "on") => median(rounds[side].map(({ longPer1000 }) => longPer1000));
+  const rate = median([...rounds.off, ...rounds.on].map(({ perSecond }) => perSecond));
   return {
-    name: "looks of main's loop more than 5 ms late at 2,000 commits/s, replicated: of 1,000, more than not",
-    measured: `${median(late.on).toFixed(1)} of 1,000 (${median(rates).toFixed(0)} commits/s)`,
-    control: `${median(late.off).toFixed(1)} of 1,000 not replicated`,
-    ratio: more,
+    name:
+      "event loop of main delayed by more than 5 ms at 2,000 commits/s, replicated: additional times in 1,000",
+    measured: `${longPer1000("on").toFixed(1)} in 1,000 (${rate.toFixed(0)} commits/s)`,
+    control: `${longPer1000("off").toFixed(1)} in 1,000 not replicated`,
+    ratio: longPer1000("on") - longPer1000("off"),
     target: { atMost: 5 },
-    details: { late, rates },
+    details: rounds,
   };
 }
 
-async function behind(outer: BenchContext): Promise<Row> {
+async function lagRow(outer: BenchContext): Promise<Row> {
   await using context = outer.inner();
   const durationMs = context.full ? 60_000 : 12_000;
-  const server = await context.serverWith(
-    ["--metrics", "--replicate-to", context.folder()],
-    transferFunctions,
-  );
+  const server = await context.server(transferFunctions, {
+    flags: ["--metrics", "--replicate-to", context.folder()],
+  });
   await seedAccounts(server, ACCOUNTS);
-  await shipped(server);
+  await allShipped(server);
   const lags: number[] = [];
-  let ended = false;
+  let isDone = false;
   const load = context.load().run("pacedCalls", {
     ...{ port: server.port, perSecond: 500, connections: 8, durationMs, workload },
-  }).finally(() => ended = true);
-  while (!ended) {
+  }).finally(() => isDone = true);
+  while (!isDone) {
     lags.push((await metricsOf(server))("syncline_replication_lag_seconds"));
-    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+    await pause(SAMPLE_MS);
   }
-  const perSecond = await load;
+  const { perSecond } = await load;
   const p99 = percentile(lags, 0.99);
   return {
-    name: "the target behind the newest commit at 500 commits/s, p99: s",
+    name: "lag of the target at 500 commits/s, p99",
     measured: `${p99.toFixed(2)} s (p50 ${percentile(lags, 0.5).toFixed(2)} s)`,
     control: `${perSecond.toFixed(0)} commits/s, shipped each second`,
     ratio: p99,
@@ -98,40 +96,41 @@ async function behind(outer: BenchContext): Promise<Row> {
   };
 }
 
-async function idle(outer: BenchContext): Promise<Row> {
+async function idleRow(outer: BenchContext): Promise<Row> {
   await using context = outer.inner();
   const durationMs = context.full ? 120_000 : 15_000;
   await using bucket = new FakeBucket();
   const location = bucket.location();
-  const server = await context.serverWith([
-    ...["--metrics", "--replicate-to", `s3://${location.bucket}/replica`],
-    ...["--s3-endpoint", location.endpoint ?? "", "--s3-region", location.region],
-    ...["--s3-access-key-id", location.accessKeyId, "--s3-secret-access-key", location.secretAccessKey],
-  ], transferFunctions);
+  const server = await context.server(transferFunctions, {
+    flags: [
+      ...["--metrics", "--replicate-to", `s3://${location.bucket}/replica`],
+      ...["--s3-endpoint", location.endpoint ?? "", "--s3-region", location.region],
+      ...["--s3-access-key-id", location.accessKeyId, "--s3-secret-access-key", location.secretAccessKey],
+    ],
+  });
   await seedAccounts(server, ACCOUNTS);
-  await shipped(server);
-  // The snapshot of the generation, and what belongs to it.
+  await allShipped(server);
   await until(() => [...bucket.objects.keys()].some((key) => key.includes("/snapshots/")));
-  await shipped(server);
-  // The work after a snapshot has ended when no request arrived for a while.
-  for (let seen = -1; seen !== bucket.requests.length;) {
-    seen = bucket.requests.length;
-    await new Promise((resolve) => setTimeout(resolve, 3_000));
+  await allShipped(server);
+  // The work after the snapshot is finished when no requests arrive for three seconds.
+  for (let last = -1; last !== bucket.requests.length;) {
+    last = bucket.requests.length;
+    await pause(3_000);
   }
   const before = bucket.requests.length;
-  await new Promise((resolve) => setTimeout(resolve, durationMs));
-  const requests = (bucket.requests.length - before) / (durationMs / 60_000);
+  await pause(durationMs);
+  const perMinute = (bucket.requests.length - before) / (durationMs / 60_000);
   const bytes = [...bucket.objects.values()].reduce((sum, object) => sum + Buffer.byteLength(object), 0);
   return {
-    name: "requests to a bucket in a minute in which nothing changes",
-    measured: `${requests.toFixed(0)}`,
-    control: `${before} until then, for ${bytes} bytes`,
-    ratio: requests,
+    name: "requests to the bucket in an idle minute",
+    measured: perMinute.toFixed(0),
+    control: `${before} before, for ${bytes} bytes`,
+    ratio: perMinute,
     target: { atMost: 0 },
     details: { durationMs },
   };
 }
 
-async function shipped(server: ServerProcess): Promise<void> {
+async function allShipped(server: ServerProcess): Promise<void> {
   await until(async () => (await metricsOf(server))("syncline_replication_lag_commits") === 0);
 }

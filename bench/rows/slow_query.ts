@@ -1,5 +1,8 @@
-/** Commits that touch a quick and a slow query: sockets that show the quick one alone must not wait for the slow one. */
+/** Commits that affect a fast and a slow query. Sockets that subscribe only to the fast query must not wait for the slow one. */
 import { type BenchContext, benchFunctions } from "../context.ts";
+import { setRowMessage } from "../load/messages.ts";
+import { alternate } from "../support/rounds.ts";
+import { seedRows } from "../support/seed.ts";
 import { median } from "../support/statistics.ts";
 import type { Row } from "../table.ts";
 
@@ -8,53 +11,34 @@ const COMMITS = 20;
 const INTERVAL_MS = 10;
 
 export async function slowQueryRows(context: BenchContext): Promise<Row[]> {
-  const rounds = context.full ? 20 : 6;
   const load = context.load();
-  const names = ["alone", "beside a slow query"] as const;
-  for (const name of names) {
+  for (const name of ["alone", "besideSlow"] as const) {
     const server = await context.server(benchFunctions);
-    await server.call("mutation", "rows:fill", { start: 0, count: 1, chars: 20 });
-    const audience = { port: server.port, path: "/api/sync", triggerPath: "/api/sync" };
-    const args = '{"number":0}';
-    await load.run("openAudience", {
-      ...audience,
-      name,
-      sockets: SOCKETS,
-      subscribe: { udfPath: "rows:get", args, perSocket: 1 },
-    });
+    await seedRows(server, { count: 1, chars: 20 });
+    const { port } = server;
+    const subscribe = (udfPath: string) => ({ udfPath, args: '{"number":0}', perSocket: 1 });
+    await load.run("openSubscribers", { name, port, sockets: SOCKETS, subscribe: subscribe("rows:get") });
     if (name === "alone") continue;
-    await load.run("openAudience", {
-      ...audience,
-      name: "slow",
-      sockets: 1,
-      subscribe: { udfPath: "rows:getSlowly", args, perSocket: 1 },
-    });
+    const slow = subscribe("rows:getSlowly");
+    await load.run("openSubscribers", { name: "slow", port, sockets: 1, subscribe: slow });
   }
-  const delivered: Record<string, number[]> = {};
-  for (let round = -1; round < rounds; round++) {
-    for (const name of names) {
-      const messages = Array.from({ length: COMMITS }, (_, i) => {
-        const value = (round + 1) * COMMITS + i + 1;
-        return `{"type":"Mutation","requestId":{id},"udfPath":"rows:set","args":{"number":0,"value":${value}}}`;
-      });
-      const result = await load.run("triggerAudience", {
-        name,
-        messages,
-        deliveries: SOCKETS,
-        marker: '"QueryUpdated"',
-        intervalMs: INTERVAL_MS,
-      });
-      if (round >= 0) (delivered[name] ??= []).push(median(result.lastDeliveryMs));
-    }
-  }
-  const [alone, beside] = names.map((name) => median(delivered[name] ?? []));
-  if (alone === undefined || beside === undefined) throw new Error("A series is missing");
+  let value = 0;
+  const deliver = async (name: string) => {
+    const messages = Array.from({ length: COMMITS }, () => setRowMessage(0, ++value));
+    const options = { messages, deliveries: SOCKETS, marker: '"QueryUpdated"', intervalMs: INTERVAL_MS };
+    return median((await load.run("trigger", { name, ...options })).lastDeliveryMs);
+  };
+  const delivered = await alternate(context.full ? 20 : 6, {
+    alone: () => deliver("alone"),
+    besideSlow: () => deliver("besideSlow"),
+  });
+  const [alone, besideSlow] = [median(delivered.alone), median(delivered.besideSlow)];
   return [{
     name: "quick query beside a slow one, commit to last delivery",
-    measured: `${beside.toFixed(2)} ms`,
+    measured: `${besideSlow.toFixed(2)} ms`,
     control: `${alone.toFixed(2)} ms alone`,
-    ratio: beside / alone,
-    // The slow query keeps a processor busy, so some of it is felt.
+    ratio: besideSlow / alone,
+    // The slow query keeps a processor busy.
     target: { atMost: 4 },
     details: { delivered },
   }];

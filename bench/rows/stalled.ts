@@ -1,7 +1,9 @@
-/** Sockets that stop reading beside others that read: what they cost in memory, and what the others notice. */
+/** Sockets that stop reading: their memory, and the delay of deliveries to other sockets. */
 import { type BenchContext, benchFunctions } from "../context.ts";
+import { setRowMessage, subscribeMessage } from "../load/messages.ts";
 import { proportionalSetSize } from "../../tests/support/processes/process_tree.ts";
 import { RawWebSocket } from "../../tests/support/processes/raw_websocket.ts";
+import { seedRows } from "../support/seed.ts";
 import { median, percentile } from "../support/statistics.ts";
 import type { Row } from "../table.ts";
 
@@ -9,69 +11,60 @@ const READING = 200;
 const STALLED = 20;
 const ROWS = 20;
 const COMMITS = 300;
-const MiB = 1_048_576;
+const MIB = 1_048_576;
 const query = { udfPath: "rows:list", args: `{"start":0,"count":${ROWS}}` };
 
 export async function stalledRows(context: BenchContext): Promise<Row[]> {
   const rounds = context.full ? 8 : 4;
-  await using inner = context.inner();
-  const server = await inner.server(benchFunctions);
-  const load = inner.load();
-  await server.call("mutation", "rows:fill", { start: 0, count: ROWS, chars: 1000 });
-  await load.run("openAudience", {
-    name: "reading",
-    port: server.port,
-    path: "/api/sync",
-    triggerPath: "/api/sync",
-    sockets: READING,
+  const server = await context.server(benchFunctions);
+  const load = context.load();
+  await seedRows(server, { count: ROWS, chars: 1000 });
+  await load.run("openSubscribers", {
+    ...{ name: "reading", port: server.port, sockets: READING },
     subscribe: { ...query, perSocket: 1 },
   });
   let value = 0;
-  const measure = async () => {
-    const messages = Array.from(
-      { length: COMMITS },
-      () =>
-        `{"type":"Mutation","requestId":{id},"udfPath":"rows:set","args":{"number":7,"value":${++value}}}`,
-    );
+  const deliverP99 = async () => {
+    const messages = Array.from({ length: COMMITS }, () => setRowMessage(7, ++value));
     const options = { messages, deliveries: READING, marker: '"QueryUpdated"', intervalMs: 5 };
-    const { lastDeliveryMs } = await load.run("triggerAudience", { name: "reading", ...options });
+    const { lastDeliveryMs } = await load.run("trigger", { name: "reading", ...options });
     return percentile(lastDeliveryMs, 0.99);
   };
-  await measure();
+  await deliverP99();
   const alone: number[] = [];
-  const beside: number[] = [];
+  const besideStalled: number[] = [];
   for (let round = 0; round < rounds; round++) {
-    alone.push(await measure());
-    await using _stalled = await stalledSocket(server.port);
-    beside.push(await measure());
+    alone.push(await deliverP99());
+    await using _stalled = await openStalled(server.port);
+    besideStalled.push(await deliverP99());
   }
   const before = await proportionalSetSize(server.pid);
   await using sockets = new AsyncDisposableStack();
-  for (let i = 0; i < STALLED; i++) sockets.use(await stalledSocket(server.port));
-  await measure();
-  const each = (await proportionalSetSize(server.pid) - before) / STALLED / MiB;
+  for (let i = 0; i < STALLED; i++) sockets.use(await openStalled(server.port));
+  await deliverP99();
+  const perSocket = (await proportionalSetSize(server.pid) - before) / STALLED / MIB;
   return [
     {
       name: "a socket that stops reading, p99 of the others' deliveries",
-      measured: `${median(beside).toFixed(1)} ms`,
+      measured: `${median(besideStalled).toFixed(1)} ms`,
       control: `${median(alone).toFixed(1)} ms without it`,
-      ratio: median(beside) / median(alone),
+      ratio: median(besideStalled) / median(alone),
       target: { atMost: 1.1 },
-      details: { beside, alone },
+      details: { besideStalled, alone },
     },
     {
       name: `a socket that stops reading through ${COMMITS} results of ${ROWS} kB, memory of main`,
-      measured: `${each.toFixed(2)} MiB`,
+      measured: `${perSocket.toFixed(2)} MiB`,
       control: "1 MiB",
-      ratio: each,
+      ratio: perSocket,
       target: { atMost: 1 },
       details: { stalled: STALLED },
     },
   ];
 }
 
-/** A socket that subscribes, and reads nothing from its first result on. */
-async function stalledSocket(port: number): Promise<RawWebSocket> {
+/** Opens a socket that subscribes and stops reading after its first result. */
+async function openStalled(port: number): Promise<RawWebSocket> {
   const first = Promise.withResolvers<void>();
   const socket = await RawWebSocket.connect({
     port,
@@ -82,8 +75,7 @@ async function stalledSocket(port: number): Promise<RawWebSocket> {
     },
     onClose: () => first.resolve(),
   });
-  const add = `{"type":"Add","queryId":0,"udfPath":"${query.udfPath}","args":${query.args}}`;
-  socket.send(`{"type":"ModifyQuerySet","baseVersion":0,"newVersion":1,"modifications":[${add}]}`);
+  socket.send(subscribeMessage([query]));
   await first.promise;
   return socket;
 }

@@ -1,7 +1,7 @@
-/** Files: uploads, downloads and small reads beside a bare server that pipes to and from a file; then thumbnails and memory. */
-import { type BenchContext, storageFunctions } from "../context.ts";
-import { sent, uploaded, uploadUrl } from "../support/file_uploads.ts";
-import { RawGets } from "../support/raw_gets.ts";
+/** Uploads, downloads and small reads of files, beside a bare server that pipes to and from a file. */
+import { type BenchContext, type Control, storageFunctions } from "../context.ts";
+import { createUploadUrl, uploadFile, uploadTo } from "../support/files.ts";
+import { alternate } from "../support/rounds.ts";
 import type { ServerProcess } from "../../tests/support/processes/server_process.ts";
 import { median } from "../support/statistics.ts";
 import type { Row } from "../table.ts";
@@ -14,107 +14,81 @@ const CONNECTIONS = 8;
 
 export async function storageRows(context: BenchContext): Promise<Row[]> {
   const server = await context.server(storageFunctions);
-  const control = `http://127.0.0.1:${await context.control("file_server")}`;
-  const base = `http://127.0.0.1:${server.port}`;
-  const rounds = context.full ? 10 : 4;
-  const large = new Blob([new Uint8Array(LARGE_BYTES).fill(1)]);
-  const times = {
-    upload: [] as number[],
-    uploadBare: [] as number[],
-    download: [] as number[],
-    bare: [] as number[],
-  };
-  for (let round = -1; round < rounds; round++) {
-    const url = await uploadUrl(server);
-    let id = "";
-    const uploadMs = await timed(async () => id = await sent(url, large));
-    const uploadBareMs = await timed(() => posted(control, large));
-    await checkSize(server, id);
-    const downloadMs = await timed(() => drained(`${base}/api/storage/${id}`));
-    const downloadBareMs = await timed(() => drained(control));
-    await server.call("mutation", "files:remove", { id });
-    if (round < 0) continue;
-    times.upload.push(uploadMs);
-    times.uploadBare.push(uploadBareMs);
-    times.download.push(downloadMs);
-    times.bare.push(downloadBareMs);
-  }
-  const small = await smallReads(server, { control, count: context.full ? 20_000 : 5_000 });
+  const control = await context.control("file_server");
   return [
-    speedRow("upload of 100 MiB: MiB/s", { ours: times.upload, bare: times.uploadBare }),
-    speedRow("download of 100 MiB: MiB/s", { ours: times.download, bare: times.bare }),
-    small,
+    ...await largeFileRows(context, server, control),
+    await smallReadRow(context, server, control),
     ...await thumbnailRows(context),
     await uploadMemoryRow(context),
   ];
 }
 
-function speedRow(name: string, { ours, bare }: { ours: readonly number[]; bare: readonly number[] }): Row {
-  const speed = (ms: number) => LARGE_BYTES / MIB / (ms / 1000);
-  const [own, control] = [speed(median(ours)), speed(median(bare))];
-  return {
-    name,
-    measured: `${own.toFixed(0)} MiB/s`,
-    control: `${control.toFixed(0)} MiB/s piped to and from a file`,
-    ratio: own / control,
-    target: { atLeast: 0.7 },
-    details: { oursMiBs: own, controlMiBs: control },
-  };
+interface TransferTimes {
+  readonly uploadMs: number;
+  readonly downloadMs: number;
 }
 
-async function smallReads(
-  server: ServerProcess,
-  { control, count }: { readonly control: string; readonly count: number },
-): Promise<Row> {
-  const storageId = await uploaded(server, new Uint8Array(1024).fill(1));
-  const rates: { ours: number[]; bare: number[] } = { ours: [], bare: [] };
-  for (let round = -1; round < 3; round++) {
-    const ours = await RawGets.run({
-      port: server.port,
-      path: `/api/storage/${storageId}`,
-      count,
-      connections: CONNECTIONS,
-    });
-    const bare = await RawGets.run({
-      port: Number(new URL(control).port),
-      path: "/small",
-      count,
-      connections: CONNECTIONS,
-    });
-    if (round < 0) continue;
-    rates.ours.push(ours);
-    rates.bare.push(bare);
-  }
-  const [own, bare] = [median(rates.ours), median(rates.bare)];
+async function largeFileRows(context: BenchContext, server: ServerProcess, control: Control): Promise<Row[]> {
+  const body = new Blob([new Uint8Array(LARGE_BYTES).fill(1)]);
+  const controlUrl = `http://127.0.0.1:${control.port}`;
+  const times = await alternate<"ours" | "control", TransferTimes>(context.full ? 10 : 4, {
+    ours: async () => {
+      const url = await createUploadUrl(server);
+      let id = "";
+      const uploadMs = await msOf(async () => id = await uploadTo(url, body));
+      const downloadMs = await msOf(() => download(`http://127.0.0.1:${server.port}/api/storage/${id}`));
+      await server.call("mutation", "files:remove", { id });
+      return { uploadMs, downloadMs };
+    },
+    control: async () => ({
+      uploadMs: await msOf(async () => await (await fetch(controlUrl, { method: "POST", body })).text()),
+      downloadMs: await msOf(() => download(controlUrl)),
+    }),
+  });
+  const row = (name: string, time: keyof TransferTimes): Row => {
+    const speed = (side: keyof typeof times) =>
+      LARGE_BYTES / MIB / (median(times[side].map((each) => each[time])) / 1000);
+    return {
+      name,
+      measured: `${speed("ours").toFixed(0)} MiB/s`,
+      control: `${speed("control").toFixed(0)} MiB/s piped to and from a file`,
+      ratio: speed("ours") / speed("control"),
+      target: { atLeast: 0.7 },
+      details: { ours: speed("ours"), control: speed("control") },
+    };
+  };
+  return [row("upload of 100 MiB: MiB/s", "uploadMs"), row("download of 100 MiB: MiB/s", "downloadMs")];
+}
+
+async function smallReadRow(context: BenchContext, server: ServerProcess, control: Control): Promise<Row> {
+  const load = context.load();
+  const count = context.full ? 20_000 : 5_000;
+  const id = await uploadFile(server, new Uint8Array(1024).fill(1));
+  const get = (port: number, path: string) => () =>
+    load.run("rawGets", { port, path, count, connections: CONNECTIONS });
+  const rates = await alternate(3, {
+    ours: get(server.port, `/api/storage/${id}`),
+    control: get(control.port, "/small"),
+  });
+  const [ours, bare] = [median(rates.ours), median(rates.control)];
   return {
     name: "reads of 1 KiB: requests/s",
-    measured: `${own.toFixed(0)}/s`,
+    measured: `${ours.toFixed(0)}/s`,
     control: `${bare.toFixed(0)}/s from memory`,
-    ratio: own / bare,
+    ratio: ours / bare,
     target: { atLeast: 0.5 },
-    details: { oursPerSecond: own, controlPerSecond: bare },
+    details: rates,
   };
 }
 
-async function posted(url: string, body: Blob): Promise<void> {
-  const response = await fetch(url, { method: "POST", body });
-  const text = await response.text();
-  if (!response.ok) throw new Error(`${response.status} ${text}`);
-}
-
-async function checkSize(server: ServerProcess, id: string): Promise<void> {
-  const metadata = await server.call("query", "files:metadata", { id }) as { size: number } | null;
-  if (metadata?.size !== LARGE_BYTES) throw new Error(`The upload has ${metadata?.size} bytes`);
-}
-
-async function drained(url: string): Promise<void> {
+async function download(url: string): Promise<void> {
   const response = await fetch(url);
   let bytes = 0;
   for await (const chunk of response.body ?? []) bytes += chunk.length;
-  if (bytes !== LARGE_BYTES) throw new Error(`${url} gave ${bytes} bytes`);
+  if (bytes !== LARGE_BYTES) throw new Error(`${url} returned ${bytes} bytes`);
 }
 
-async function timed(run: () => Promise<unknown>): Promise<number> {
+async function msOf(run: () => Promise<unknown>): Promise<number> {
   const startedAt = performance.now();
   await run();
   return performance.now() - startedAt;

@@ -1,4 +1,4 @@
-/** A stream of 50 chunks a second for 1,000 readers: from the write in the action to the arrival at each reader. */
+/** A stream of 50 chunks per second with 1,000 readers, from the write in the action to the arrival at each reader. */
 import { type BenchContext, benchFunctions } from "../context.ts";
 import { treeTimeUs } from "../support/cost.ts";
 import { percentile } from "../support/statistics.ts";
@@ -9,17 +9,13 @@ const PER_SECOND = 50;
 
 export async function streamRows(context: BenchContext): Promise<Row[]> {
   const seconds = context.full ? 60 : 10;
-  await using inner = context.inner();
-  const server = await inner.server(benchFunctions);
-  const load = inner.load();
-  const [startUs, startAt] = [await treeTimeUs(server.pid), performance.now()];
+  const { pid, port } = await context.server(benchFunctions);
+  const load = context.load();
+  const [startUs, startAt] = [await treeTimeUs(pid), performance.now()];
   const { deliveryMs, complete } = await load.run("streamReaders", {
-    port: server.port,
-    readers: READERS,
-    chunks: seconds * PER_SECOND,
-    everyMs: 1_000 / PER_SECOND,
+    ...{ port, readers: READERS, chunks: seconds * PER_SECOND, intervalMs: 1_000 / PER_SECOND },
   });
-  const cores = (await treeTimeUs(server.pid) - startUs) / 1_000 / (performance.now() - startAt);
+  const cores = (await treeTimeUs(pid) - startUs) / 1_000 / (performance.now() - startAt);
   const p95 = percentile(deliveryMs, 0.95);
   return [{
     name: `stream of ${PER_SECOND} chunks/s to ${READERS} readers: p95 of the delivery`,

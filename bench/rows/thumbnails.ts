@@ -1,91 +1,83 @@
-/** Thumbnails beside plain sharp in a loop, and what calls feel of them. */
+/** New thumbnails beside plain sharp in a loop, and the latency of calls while thumbnails are created. */
 import { type BenchContext, storageFunctions } from "../context.ts";
-import { uploaded } from "../support/file_uploads.ts";
-import type { LoadProcess } from "../support/load_process.ts";
-import { TestPhotos } from "../support/test_photos.ts";
+import { fetchThumbnail, thumbnailPath, uploadFile } from "../support/files.ts";
+import { TestImages } from "../support/test_images.ts";
 import type { ServerProcess } from "../../tests/support/processes/server_process.ts";
 import { median, percentile } from "../support/statistics.ts";
 import type { Row } from "../table.ts";
 
-const PHOTOGRAPHS = 12;
+const IMAGES = 12;
 const IN_PROGRESS = 30;
 const EDGE = 500;
 
 export async function thumbnailRows(context: BenchContext): Promise<Row[]> {
-  await using photographs = await TestPhotos.make(context.folder(), PHOTOGRAPHS);
-  // More files than one client may upload: the requests name several clients.
-  const server = await context.serverWith(["--trusted-proxy", "127.0.0.1"], storageFunctions);
-  return [
-    await speedRow(server, { photographs, rounds: context.full ? 8 : 3 }),
-    await latencyRow(server, { photographs, load: context.load(), count: context.full ? 4_000 : 1_000 }),
-  ];
+  const images = await TestImages.create(context, IMAGES);
+  // Uploads name different clients, because the number of files per client is limited.
+  const server = await context.server(storageFunctions, { flags: ["--trusted-proxy", "127.0.0.1"] });
+  return [await rateRow(context, server, images), await latencyRow(context, server, images)];
 }
 
-async function speedRow(
-  server: ServerProcess,
-  { photographs, rounds }: { readonly photographs: TestPhotos; readonly rounds: number },
-): Promise<Row> {
-  const rates: { ours: number[]; bare: number[] } = { ours: [], bare: [] };
-  for (let round = -1; round < rounds; round++) {
-    // Each round has files of its own, without cached thumbnails.
-    const ids = [];
-    for (const image of photographs.images) {
-      ids.push(await uploaded(server, image, { type: "image/jpeg", from: `203.0.113.${round + 2}` }));
-    }
+async function uploadAll(server: ServerProcess, images: TestImages, from: string): Promise<string[]> {
+  const ids: string[] = [];
+  for (const file of images.files) ids.push(await uploadFile(server, file, { type: "image/jpeg", from }));
+  return ids;
+}
+
+async function rateRow(context: BenchContext, server: ServerProcess, images: TestImages): Promise<Row> {
+  const rates = { ours: [] as number[], control: [] as number[] };
+  for (let round = 0; round <= (context.full ? 8 : 3); round++) {
+    // New files have no cached thumbnails.
+    const ids = await uploadAll(server, images, `203.0.113.${round + 1}`);
     const startedAt = performance.now();
-    await Promise.all(ids.map((id) => thumbnail(server, { id, width: EDGE })));
+    await Promise.all(ids.map((id) => fetchThumbnail(server, thumbnailPath(id))));
     const ours = ids.length / ((performance.now() - startedAt) / 1000);
-    const bare = await photographs.loop();
-    if (round < 0) continue;
+    const control = await images.resizeAll();
+    // The first round warms up.
+    if (round === 0) continue;
     rates.ours.push(ours);
-    rates.bare.push(bare);
+    rates.control.push(control);
   }
-  const [own, bare] = [median(rates.ours), median(rates.bare)];
+  const [ours, control] = [median(rates.ours), median(rates.control)];
   return {
     name: "thumbnails of 2000 x 1333 to 500 x 500: each second",
-    measured: `${own.toFixed(1)}/s`,
-    control: `${bare.toFixed(1)}/s by plain sharp in a loop`,
-    ratio: own / bare,
+    measured: `${ours.toFixed(1)}/s`,
+    control: `${control.toFixed(1)}/s by plain sharp in a loop`,
+    ratio: ours / control,
     target: { atLeast: 0.8 },
-    details: { oursPerSecond: rates.ours, controlPerSecond: rates.bare },
+    details: rates,
   };
 }
 
-async function latencyRow(
-  server: ServerProcess,
-  { photographs, load, count }: {
-    readonly photographs: TestPhotos;
-    /** Calls from a process of its own: what this one does with thumbnails would be felt. */
-    readonly load: LoadProcess;
-    readonly count: number;
-  },
-): Promise<Row> {
-  const ids: string[] = [];
-  for (const image of photographs.images) {
-    ids.push(await uploaded(server, image, { type: "image/jpeg", from: "203.0.113.100" }));
-  }
+async function latencyRow(context: BenchContext, server: ServerProcess, images: TestImages): Promise<Row> {
+  const ids = await uploadAll(server, images, "203.0.113.100");
+  const count = context.full ? 4_000 : 1_000;
+  const load = context.load();
   const body = JSON.stringify({ path: "files:metadata", args: { id: ids[0] } });
-  const p99 = async () => {
+  const callP99 = async () => {
     const times = await load.run("callTimes", { port: server.port, path: "/api/query", body, count });
     return percentile(times, 0.99);
   };
-  const p99s: { alone: number[]; beside: number[] } = { alone: [], beside: [] };
-  let made = 0;
-  for (let round = -1; round < 3; round++) {
-    const alone = await p99();
-    let over = false;
-    // Widths of their own, so that each thumbnail is a new one.
-    const makers = Array.from({ length: IN_PROGRESS }, async () => {
-      while (!over) {
-        const number = made++;
-        const width = EDGE - Math.floor(number / ids.length);
-        await thumbnail(server, { id: ids[number % ids.length] ?? "", width });
+  const p99s = { alone: [] as number[], beside: [] as number[] };
+  let requested = 0;
+  for (let round = 0; round <= 3; round++) {
+    const alone = await callP99();
+    let isDone = false;
+    const creating = Array.from({ length: IN_PROGRESS }, async () => {
+      while (!isDone) {
+        // A different width for each round of the images, so that each thumbnail is new.
+        const number = requested++;
+        const path = thumbnailPath(
+          ids[number % ids.length] ?? "",
+          EDGE - Math.floor(number / ids.length),
+        );
+        await fetchThumbnail(server, path);
       }
     });
-    const beside = await p99();
-    over = true;
-    await Promise.all(makers);
-    if (round < 0) continue;
+    const beside = await callP99();
+    isDone = true;
+    await Promise.all(creating);
+    // The first round warms up.
+    if (round === 0) continue;
     p99s.alone.push(alone);
     p99s.beside.push(beside);
   }
@@ -96,16 +88,6 @@ async function latencyRow(
     control: `${alone.toFixed(2)} ms without`,
     ratio: beside / alone,
     target: { atMost: 2 },
-    details: { ...p99s, made },
+    details: { ...p99s, requested },
   };
-}
-
-async function thumbnail(
-  server: ServerProcess,
-  { id, width }: { readonly id: string; readonly width: number },
-): Promise<void> {
-  const url = `http://127.0.0.1:${server.port}/api/storage/${id}?thumb=${width}x${EDGE}&fit=cover`;
-  const response = await fetch(url);
-  const bytes = await response.bytes();
-  if (!response.ok || bytes.length < 1_000) throw new Error(`${response.status} ${url}`);
 }

@@ -1,4 +1,4 @@
-/** The control of the data rows: the same documents straight in `node:sqlite`, with the least code that gives the same answers. */
+/** Control of the data rows: the same documents in `node:sqlite`, with minimal code that returns the same results. */
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 
 type Statement = Record<"get" | "all" | "run", (...values: SQLInputValue[]) => unknown[]>;
@@ -24,14 +24,14 @@ export class BareData implements Disposable {
       CREATE TABLE by_number (number REAL, rid INTEGER NOT NULL, PRIMARY KEY (number, rid)) WITHOUT ROWID;
       CREATE TABLE notes (rid INTEGER PRIMARY KEY, doc TEXT NOT NULL);
       CREATE VIRTUAL TABLE words USING fts5(body, content = '');
-      CREATE TABLE vectors (rid INTEGER PRIMARY KEY, at BLOB NOT NULL)`);
+      CREATE TABLE vectors (rid INTEGER PRIMARY KEY, vector BLOB NOT NULL)`);
     const joined = "FROM by_number n CROSS JOIN accounts d ON d.rid = n.rid WHERE";
     this.#point = this.#arrays("SELECT doc FROM accounts WHERE id = ?");
     this.#range = this.#arrays(`SELECT d.doc ${joined} n.number >= ? AND n.number < ? ORDER BY n.number`);
     this.#page = this.#arrays(`SELECT d.doc ${joined} n.number > ? ORDER BY n.number LIMIT ?`);
     this.#match = this.#arrays("SELECT rowid FROM words WHERE words MATCH ? ORDER BY rank LIMIT 10");
     this.#note = this.#arrays("SELECT doc FROM notes WHERE rid = ?");
-    this.#vectors = this.#arrays("SELECT at FROM vectors");
+    this.#vectors = this.#arrays("SELECT vector FROM vectors");
   }
 
   [Symbol.dispose](): void {
@@ -40,27 +40,27 @@ export class BareData implements Disposable {
 
   addAccounts(accounts: readonly Account[]): void {
     const insert = this.#arrays("INSERT INTO accounts (id, doc) VALUES (?, ?) RETURNING rid");
-    const enter = this.#arrays("INSERT INTO by_number (number, rid) VALUES (?, ?)");
-    this.#atOnce(() => {
+    const index = this.#arrays("INSERT INTO by_number (number, rid) VALUES (?, ?)");
+    this.#inTransaction(() => {
       for (const account of accounts) {
         const [rid] = insert.get(account._id, JSON.stringify(account)) as [number];
-        enter.run(account.number, rid);
+        index.run(account.number, rid);
       }
     });
   }
 
   addNotes(bodies: readonly string[]): void {
     const insert = this.#arrays("INSERT INTO notes (doc) VALUES (?) RETURNING rid");
-    const enter = this.#arrays("INSERT INTO words (rowid, body) VALUES (?, ?)");
-    this.#atOnce(() => {
-      for (const body of bodies) enter.run((insert.get(JSON.stringify({ body })) as [number])[0], body);
+    const index = this.#arrays("INSERT INTO words (rowid, body) VALUES (?, ?)");
+    this.#inTransaction(() => {
+      for (const body of bodies) index.run((insert.get(JSON.stringify({ body })) as [number])[0], body);
     });
   }
 
   addVectors(vectors: readonly (readonly number[])[]): void {
-    const insert = this.#arrays("INSERT INTO vectors (at) VALUES (?)");
-    this.#atOnce(() => {
-      for (const at of vectors) insert.run(new Uint8Array(new Float32Array(at).buffer));
+    const insert = this.#arrays("INSERT INTO vectors (vector) VALUES (?)");
+    this.#inTransaction(() => {
+      for (const vector of vectors) insert.run(new Uint8Array(new Float32Array(vector).buffer));
     });
   }
 
@@ -81,16 +81,16 @@ export class BareData implements Disposable {
     return found.map(([rid]) => JSON.parse((this.#note.get(rid) as [string])[0]));
   }
 
-  /** Cosines of the ten nearest, best first. */
+  /** Returns the cosines of the ten nearest vectors, best first. */
   nearest(to: readonly number[]): number[] {
     const best: number[] = [];
     const length = Math.hypot(...to);
     for (const [bytes] of this.#vectors.all() as [Uint8Array][]) {
-      const at = new Float32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
+      const vector = new Float32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
       let product = 0;
       let square = 0;
-      for (let index = 0; index < at.length; index++) {
-        const value = at[index] ?? 0;
+      for (let index = 0; index < vector.length; index++) {
+        const value = vector[index] ?? 0;
         product += value * (to[index] ?? 0);
         square += value * value;
       }
@@ -103,7 +103,7 @@ export class BareData implements Disposable {
     return best;
   }
 
-  #atOnce(write: () => void): void {
+  #inTransaction(write: () => void): void {
     this.#database.exec("BEGIN");
     write();
     this.#database.exec("COMMIT");

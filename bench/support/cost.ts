@@ -1,4 +1,5 @@
-/** Resources of a server: processor time and memory of all its processes. */
+/** Processor time and memory of all processes of a server. */
+import { pause } from "../../tests/support/waiting.ts";
 import type { Cost } from "../table.ts";
 import {
   commandLine,
@@ -7,25 +8,20 @@ import {
   proportionalSetSize,
 } from "../../tests/support/processes/process_tree.ts";
 
-/** Processor time so far of a process and all below it, microseconds. Those that have ended meanwhile are missing. */
+/** Returns the processor time of a process tree in microseconds, without processes that have ended. */
 export async function treeTimeUs(pid: number): Promise<number> {
   const times = await Promise.all((await processTree(pid)).map(processorTimeUs));
   return times.reduce((sum, time) => sum + time, 0);
 }
 
-/** Memory of a process and all below it, bytes: what they share counts once. */
-export async function treeMemory(pid: number): Promise<number> {
-  const sizes = await Promise.all((await processTree(pid)).map(proportionalSetSize));
-  return sizes.reduce((sum, size) => sum + size, 0);
-}
-
-/** Memory of a process and all below it, and of each: `main 60, writer 31, reader 29` in megabytes. */
 export interface TreeMemory {
+  /** Proportional set sizes, so that shared pages count once. */
   readonly bytes: number;
+  /** In megabytes: `main 60, writer 31, reader 29`. */
   readonly byProcess: string;
 }
 
-export async function memoryByProcess(pid: number): Promise<TreeMemory> {
+export async function treeMemory(pid: number): Promise<TreeMemory> {
   const processes = await Promise.all(
     (await processTree(pid)).map(async (each) => ({
       name: each === pid ? "main" : roleOf(await commandLine(each) ?? ""),
@@ -39,26 +35,43 @@ export async function memoryByProcess(pid: number): Promise<TreeMemory> {
   };
 }
 
-/** The role of an isolate, which the path of its socket contains, or the name of a helper's module. */
+/** Returns the role of an isolate, which its socket's path contains, or the name of a helper process's module. */
 function roleOf(command: string): string {
   return /\/([a-z]+)-\d+$/.exec(command)?.[1] ?? /(\w+)\.ts\b[^/]*$/.exec(command)?.[1] ?? "other";
 }
 
-/** Includes writes after the last response: main writes the runs of the log some time later. */
-const AFTERWARDS_MS = 500;
+const SAMPLE_MS = 100;
 
-/** Resources of each operation that `work` counts. */
+/** Returns the highest memory sampled during `work`. */
+export async function peakMemoryDuring(pid: number, work: () => Promise<unknown>): Promise<TreeMemory> {
+  let isDone = false;
+  const working = work().finally(() => isDone = true);
+  working.catch(() => {});
+  let peak = await treeMemory(pid);
+  while (!isDone) {
+    await pause(SAMPLE_MS);
+    const memory = await treeMemory(pid);
+    if (memory.bytes > peak.bytes) peak = memory;
+  }
+  await working;
+  return peak;
+}
+
+/** Main writes the execution log some time after the last response. */
+const LOG_WRITE_MS = 500;
+
+/** Runs `work` and returns its cost for each operation. */
 export async function costOf<Result>(
   pid: number,
-  { work, count }: {
+  { work, operations }: {
     readonly work: () => Promise<Result>;
-    readonly count: (result: Result) => number;
+    readonly operations: (result: Result) => number;
   },
 ): Promise<{ readonly result: Result; readonly cost: Cost }> {
   const before = await treeTimeUs(pid);
   const result = await work();
-  const memoryBytes = await treeMemory(pid);
-  await new Promise((resolve) => setTimeout(resolve, AFTERWARDS_MS));
-  const processorUs = (await treeTimeUs(pid) - before) / count(result);
+  const { bytes: memoryBytes } = await treeMemory(pid);
+  await pause(LOG_WRITE_MS);
+  const processorUs = (await treeTimeUs(pid) - before) / operations(result);
   return { result, cost: { processorUs, memoryBytes } };
 }

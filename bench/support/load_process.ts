@@ -1,9 +1,9 @@
-/** The process that makes the load, from the benchmark's side. */
+/** Runs commands in a separate process, which generates the load. */
 import { fileURLToPath } from "node:url";
 import type { LoadAnswer, LoadCommands } from "../load/commands.ts";
 import { Child } from "../../tests/support/processes/child.ts";
 
-const COMMAND_MS = 300_000;
+const COMMAND_MS_MAX = 300_000;
 
 export class LoadProcess implements AsyncDisposable {
   readonly #child: Child;
@@ -20,17 +20,17 @@ export class LoadProcess implements AsyncDisposable {
     });
   }
 
-  /** Runs one command; one at a time. Throws what went wrong there. */
+  /** Runs a command and returns its result. Only one command may run at a time. Throws if the command fails. */
   async run<Name extends keyof LoadCommands>(
     command: Name,
-    options: LoadCommands[Name]["takes"],
-  ): Promise<LoadCommands[Name]["gives"]> {
-    const answered = this.#child.line(/^\{"(result|error)":.*/, COMMAND_MS);
+    options: Parameters<LoadCommands[Name]>[0],
+  ): Promise<Awaited<ReturnType<LoadCommands[Name]>>> {
+    const answered = this.#child.line(/^\{("(result|error)":.*)?\}$/, COMMAND_MS_MAX);
     await this.#child.write(`${JSON.stringify({ command, options })}\n`);
     const answer: LoadAnswer = JSON.parse((await answered)[0]);
     if ("error" in answer) throw new Error(`${command}: ${answer.error}`);
-    // The other side answers with what LoadCommands says for this command.
-    return answer.result as LoadCommands[Name]["gives"];
+    // The process runs the function of this name in the same table.
+    return answer.result as Awaited<ReturnType<LoadCommands[Name]>>;
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -1,13 +1,13 @@
-/** Whether work that was due at an even pace was done at that pace. */
+/** Checks whether operations kept their pace. */
 
-/** Operations that may be missing, because the last ones are in flight when the time is over. */
-const TOLERATED = 0.02;
+/** Share of the operations that may be missing, because they are in flight at the end. */
+const MISSING_SHARE_MAX = 0.02;
 
-/** Message about work that fell behind; `null` if it did not. */
+/** Returns a message if too few operations were done, otherwise `null`. */
 export function missedPace(
   { done, perSecond, ms }: { readonly done: number; readonly perSecond: number; readonly ms: number },
 ): string | null {
   const due = perSecond * ms / 1_000;
-  if (done >= due * (1 - TOLERATED)) return null;
-  return `the pace: ${done} of ${Math.round(due)} in ${(ms / 1_000).toFixed(0)} s`;
+  if (done >= due * (1 - MISSING_SHARE_MAX)) return null;
+  return `${done} of ${Math.round(due)} operations were done in ${(ms / 1_000).toFixed(0)} s`;
 }

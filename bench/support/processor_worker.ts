@@ -1,6 +1,6 @@
 /**
- * Answers a number of loops with the milliseconds that each took. The loop has four sums that do not wait for one another,
- * over values that fit the first cache: it is as fast as the processor's units are free.
+ * Receives a number of loops and returns the milliseconds of each. The loop computes four independent sums over values in the
+ * first-level cache, so that its speed depends only on the processor.
  */
 /// <reference lib="deno.worker" />
 
@@ -21,15 +21,15 @@ function sum(): number {
   return a ^ b ^ c ^ d;
 }
 
-/** Results of the loops, so that the compiler does not remove them. */
-let found = 0;
+/** Uses the results, so that the compiler does not remove the loops. */
+let result = 0;
 
 self.onmessage = ({ data: loops }: MessageEvent<number>) => {
   const times: number[] = [];
   for (let loop = 0; loop < loops; loop++) {
-    const begun = performance.now();
-    found ^= sum();
-    times.push(performance.now() - begun);
+    const startedAt = performance.now();
+    result ^= sum();
+    times.push(performance.now() - startedAt);
   }
   self.postMessage(times);
 };

@@ -1,7 +1,6 @@
 /**
- * How fast the machine's processors are at the moment. Those of a virtual machine share cores with strangers: for seconds
- * at a time the same loop takes 1.4 to 1.7 times as long, and everything that is measured then takes as much longer.
- * A figure in milliseconds says something about the program only when this was not so.
+ * Current speed of the machine's processors. A virtual machine shares cores with others, which can make everything 1.4 to 1.7
+ * times slower for seconds at a time. Absolute times are meaningful only while the processors are undisturbed.
  */
 import { median } from "./statistics.ts";
 
@@ -9,8 +8,8 @@ const LOOPS = 3;
 
 export class Processors implements Disposable {
   readonly #workers: readonly Worker[];
-  /** The shortest time seen, of any processor. */
-  #best = Infinity;
+  /** The shortest time of the loop on any processor. */
+  #bestMs = Infinity;
 
   constructor(count = navigator.hardwareConcurrency) {
     const script = new URL("./processor_worker.ts", import.meta.url);
@@ -18,13 +17,13 @@ export class Processors implements Disposable {
   }
 
   /**
-   * How many times longer than at best a fixed loop takes on the slowest of them, 1 or more. The first calls, until the
-   * loop is compiled, say more than is true.
+   * Returns the time of a fixed loop on the slowest processor, relative to the best time so far. The first calls return
+   * higher values, until the loop is compiled.
    */
   async slowdown(): Promise<number> {
     const times = await Promise.all(this.#workers.map(loopMs));
-    this.#best = Math.min(this.#best, ...times);
-    return Math.max(...times) / this.#best;
+    this.#bestMs = Math.min(this.#bestMs, ...times);
+    return Math.max(...times) / this.#bestMs;
   }
 
   [Symbol.dispose](): void {
@@ -32,7 +31,7 @@ export class Processors implements Disposable {
   }
 }
 
-/** Time of one loop of several on the worker's processor, which is another one than the others' as they run at once. */
+/** Returns the median time of the loop. All workers run at once, so each uses a different processor. */
 async function loopMs(worker: Worker): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number[]>();
   worker.onmessage = ({ data }: MessageEvent<number[]>) => resolve(data);

@@ -1,10 +1,10 @@
 /**
- * A control group with one processor's worth of time and a bound on memory, for the processes that are started in it. Where
- * none can be made, processes are pinned to a processor and started with options for the memory.
+ * A control group with the time of one processor and a memory limit. Where it cannot be created, processes are pinned to a
+ * processor instead.
  */
 
-/** Prints the files that take the ids of the group's processes; fails where the group cannot be made. */
-const MAKE = `set -e
+/** Creates the group and prints the files to write process ids to. Fails without permission to create it. */
+const CREATE = `set -e
 name=$1 memory=$2
 if [ -f /sys/fs/cgroup/cgroup.controllers ]; then
   group=/sys/fs/cgroup/$name
@@ -15,55 +15,55 @@ if [ -f /sys/fs/cgroup/cgroup.controllers ]; then
   [ ! -f "$group/memory.swap.max" ] || echo 0 > "$group/memory.swap.max"
   echo "$group/cgroup.procs"
 else
-  cpu=/sys/fs/cgroup/cpu/$name bounded=/sys/fs/cgroup/memory/$name
-  mkdir "$cpu" "$bounded"
-  trap 'rmdir "$cpu" "$bounded"' EXIT
+  cpu=/sys/fs/cgroup/cpu/$name mem=/sys/fs/cgroup/memory/$name
+  mkdir "$cpu" "$mem"
+  trap 'rmdir "$cpu" "$mem"' EXIT
   echo 100000 > "$cpu/cpu.cfs_period_us"
   echo 100000 > "$cpu/cpu.cfs_quota_us"
-  echo "$memory" > "$bounded/memory.limit_in_bytes"
-  echo "$bounded/cgroup.procs"
+  echo "$memory" > "$mem/memory.limit_in_bytes"
+  echo "$mem/cgroup.procs"
   echo "$cpu/cgroup.procs"
 fi
 trap - EXIT`;
 
-/** Moves itself into the groups, then runs the given command. */
+/** Moves its own process into the group, then runs a command. */
 const ENTER = `while [ "$1" != -- ]; do echo $$ > "$1"; shift; done; shift; exec "$@"`;
 
-/** Memory usage of the group. */
 export interface GroupMemory {
-  /** Most that was in use at once, pages of files included. */
+  /** Maximum, including the file cache. */
   readonly peakBytes: number;
   readonly swappedBytes: number;
-  /** Processes that were killed because there was no more. */
+  /** Processes that the kernel killed for lack of memory. */
   readonly killed: number;
 }
 
 export class SmallGroup implements AsyncDisposable {
-  /** Files that take the ids of processes; none where no group could be made. */
+  /** Files to write process ids to. Empty if the group could not be created. */
   readonly #files: readonly string[];
 
   private constructor(files: readonly string[]) {
     this.#files = files;
   }
 
-  static async make({ name, memoryBytes }: {
+  static async create({ name, memoryBytes }: {
     readonly name: string;
     readonly memoryBytes: number;
   }): Promise<SmallGroup> {
-    const { code, text } = await shell(MAKE, [name, String(memoryBytes)]);
+    const { code, text } = await shell(CREATE, [name, String(memoryBytes)]);
     return new SmallGroup(code === 0 ? text.split("\n").filter(Boolean) : []);
   }
 
-  get bounded(): boolean {
+  /** Whether the group could be created. */
+  get isLimited(): boolean {
     return this.#files.length > 0;
   }
 
-  /** Command that starts a process in the group: the process's own command is appended. */
+  /** Prefix of a command that starts a process in the group. */
   get starter(): readonly string[] {
-    return this.bounded ? ["sh", "-c", ENTER, "sh", ...this.#files, "--"] : ["taskset", "-c", "0"];
+    return this.isLimited ? ["sh", "-c", ENTER, "sh", ...this.#files, "--"] : ["taskset", "-c", "0"];
   }
 
-  /** `null` where there is no group. */
+  /** Returns `null` if the group could not be created. */
   async memory(): Promise<GroupMemory | null> {
     const folder = this.#files[0]?.replace(/\/cgroup\.procs$/, "");
     if (folder === undefined) return null;
@@ -87,7 +87,7 @@ export class SmallGroup implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // Processes that were killed are in it for a moment.
+    // Killed processes stay in the group for a moment.
     const remove = 'for i in 1 2 3 4 5 6 7 8 9 10; do rmdir "$1" 2>/dev/null && exit; sleep 0.3; done';
     for (const file of this.#files) await shell(remove, [file.replace(/\/cgroup\.procs$/, "")]);
   }

@@ -1,6 +1,6 @@
-/** Medians and percentiles of measured numbers. */
+/** Medians and percentiles. */
 
-/** The value below which the share `p` (0 to 1) of the values lies. Throws `RangeError` when there are none. */
+/** Returns the value below which the share `p` (0 to 1) of the values is. Throws `RangeError` without values. */
 export function percentile(values: readonly number[], p: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   const value = sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * p))];
@@ -8,7 +8,7 @@ export function percentile(values: readonly number[], p: number): number {
   return value;
 }
 
-/** The middle value; the mean of the two middle values when their number is even. */
+/** Returns the middle value, or the mean of the two middle values. Throws `RangeError` without values. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const upper = sorted[sorted.length >> 1];

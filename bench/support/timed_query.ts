@@ -1,22 +1,22 @@
-/** Times what a query does through `ctx.db`, in rounds that alternate with a control. */
+/** Measures operations of a query on `ctx.db` in rounds that alternate with a control. */
 import { createApi, createFunctions, type DataModel, defineSchema, type QueryCtx } from "syncline/server";
 import type { TestServer } from "syncline/test";
 import { z } from "zod";
 import { median } from "./statistics.ts";
 
-// Taken before functions run, because time is frozen inside them.
+// Captured here, because time is frozen inside functions.
 const now = performance.now.bind(performance);
 
 const ROUNDS = 9;
 
 const { query } = createFunctions(defineSchema({}));
 
-/** The work of this round's query. */
+/** Operation of the current round. */
 let work: (ctx: never) => Promise<unknown> = () => Promise.resolve();
 
-/** The module `timed` of a test server. */
+/** Module of a test server; its name must be `timed`. */
 export const timed = {
-  // A new argument each time, so that no cached result of an earlier round is returned.
+  // A new argument each time prevents a cached result.
   measure: query({
     args: { round: z.number() },
     handler: async (ctx) => {
@@ -28,13 +28,13 @@ export const timed = {
 };
 const { api } = createApi<{ timed: typeof timed }>();
 
-/** Times of one operation in milliseconds. */
+/** Milliseconds of one operation. */
 export interface Times {
   readonly ours: number;
   readonly bare: number;
 }
 
-/** Returns medians of rounds in which each operation runs `count` times. The server has the module `timed`. */
+/** Returns medians over rounds in which each operation runs `count` times. */
 export async function timesOf<Model extends DataModel>(
   server: TestServer<Model>,
   { count, ours, bare = () => {} }: {
@@ -47,7 +47,7 @@ export async function timesOf<Model extends DataModel>(
   work = async (ctx) => {
     for (let n = 0; n < count; n++) await ours(ctx);
   };
-  // The first rounds warm up.
+  // The first two rounds warm up.
   for (let round = -2; round < ROUNDS; round++) {
     const oursMs = await server.query(api.timed.measure, { round: now() });
     const start = now();

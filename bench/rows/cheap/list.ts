@@ -1,11 +1,11 @@
-/** Live delivery of a change in a long list: from the change to the callback, beside a bare read, diff and send. */
+/** Delivery of a change in a long list, from the change to the client's callback, beside a bare read, diff and send. */
 import { type BenchContext, benchFunctions } from "../../context.ts";
+import { compare, comparisonRow } from "../../support/rounds.ts";
+import { seedRows } from "../../support/seed.ts";
 import { median } from "../../support/statistics.ts";
 import type { Row } from "../../table.ts";
-import { inRoundRobin, rowOf } from "./turns.ts";
 
 const CHARS = 150;
-const FILL_COUNT = 2_000;
 const PAUSE_MS = 20;
 
 /** Server and client share all processors. */
@@ -22,15 +22,12 @@ async function list(
 ): Promise<Row> {
   await using inner = context.unpinned();
   const server = await inner.server(benchFunctions);
-  const control = await inner.controlProcess("live_server", [String(count), String(CHARS)]);
+  const control = await inner.control("live_server", [count, CHARS]);
   const load = inner.load();
-  for (let start = 0; start < count; start += FILL_COUNT) {
-    const portion = { start, count: Math.min(FILL_COUNT, count - start), chars: CHARS };
-    await server.call("mutation", "rows:fill", portion);
-  }
+  await seedRows(server, { count, chars: CHARS });
   const changes = context.full ? 40 : 20;
   const options = { count, changes, pauseMs: PAUSE_MS };
-  const turns = await inRoundRobin(inner, {
+  const comparison = await compare(inner, {
     ours: {
       pid: server.pid,
       work: () => load.run("liveList", { ...options, port: server.port, bare: false }),
@@ -39,9 +36,11 @@ async function list(
       pid: control.pid,
       work: () => load.run("liveList", { ...options, port: control.port, bare: true }),
     },
-    count: () => changes,
+    operations: () => changes,
   });
-  return rowOf(`a live list of ${count} documents, one changes: p50 to the callback, two cores`, turns, {
-    ...{ value: median, unit: "ms", of: "ours", target: { atMost: target } },
-  });
+  return comparisonRow(
+    `live list of ${count.toLocaleString("en")}, one change (two cores)`,
+    comparison,
+    { value: median, unit: "ms", targetOf: "ours", target: { atMost: target } },
+  );
 }

@@ -1,59 +1,56 @@
-/** 20,000 different subscriptions made, beside a bare read and send of each. */
-import { type BenchContext, benchFunctions, type Control, pause } from "../../context.ts";
-import { treeMemory } from "../../support/cost.ts";
+/** Creation of 20,000 different subscriptions, beside a bare read and send of each. */
+import { type BenchContext, benchFunctions, type Control } from "../../context.ts";
+import { costOf, treeMemory } from "../../support/cost.ts";
+import { comparisonRow, roundsOf, type Sample } from "../../support/rounds.ts";
+import { seedRows } from "../../support/seed.ts";
+import { pause } from "../../../tests/support/waiting.ts";
 import type { Row } from "../../table.ts";
-import { costOf } from "../../support/cost.ts";
-import { roundsOf, rowOf, type Sample } from "./turns.ts";
 
 const SUBSCRIPTIONS = 20_000;
 const PER_SOCKET = 1_000;
-const FILL_COUNT = 4_000;
 const CHARS = 20;
-/** Time for the garbage of a round to be collected. */
+/** Time for the runtime to collect garbage. */
 const SETTLE_MS = 3_000;
 
-interface Made {
+interface Created {
   readonly ms: number;
-  readonly megabytes: number;
+  readonly addedMB: number;
 }
 
 export async function subscriptionRows(context: BenchContext): Promise<Row[]> {
-  const turns = { ours: [] as Sample<Made>[], control: [] as Sample<Made>[] };
+  const comparison = { ours: [] as Sample<Created>[], control: [] as Sample<Created>[] };
   for (let round = 0; round < roundsOf(context); round++) {
-    // New processes for each: memory that was released once is not requested again.
+    // New processes for each round, because a process reuses memory that it has released.
     await using inner = context.inner();
     const server = await inner.server(benchFunctions);
-    for (let start = 0; start < SUBSCRIPTIONS; start += FILL_COUNT) {
-      await server.call("mutation", "rows:fill", { start, count: FILL_COUNT, chars: CHARS });
-    }
-    turns.ours.push(await made(inner, server));
-    turns.control.push(
-      await made(inner, await inner.controlProcess("live_server", [String(SUBSCRIPTIONS), String(CHARS)])),
-    );
+    await seedRows(server, { count: SUBSCRIPTIONS, chars: CHARS });
+    comparison.ours.push(await createSubscriptions(inner, server));
+    const control = await inner.control("live_server", [SUBSCRIPTIONS, CHARS]);
+    comparison.control.push(await createSubscriptions(inner, control));
   }
+  const name = `creating ${SUBSCRIPTIONS.toLocaleString("en")} subscriptions`;
   return [
-    rowOf(`${SUBSCRIPTIONS} subscriptions made`, turns, {
-      ...{ value: ({ ms }) => ms, unit: "ms", digits: 0, of: "ours", target: { atMost: 450 } },
+    comparisonRow(name, comparison, {
+      ...{ value: ({ ms }) => ms, unit: "ms", digits: 0, targetOf: "ours", target: { atMost: 450 } },
     }),
-    rowOf(`${SUBSCRIPTIONS} subscriptions: memory more`, turns, {
-      ...{ value: ({ megabytes }) => megabytes, unit: "MB", digits: 0, of: "ours", target: { atMost: 80 } },
+    comparisonRow(`${name}: memory`, comparison, {
+      ...{ value: ({ addedMB }) => addedMB, unit: "MB", digits: 0, targetOf: "ours", target: { atMost: 80 } },
     }),
   ];
 }
 
-async function made(context: BenchContext, { pid, port }: Control): Promise<Sample<Made>> {
+async function createSubscriptions(context: BenchContext, { pid, port }: Control): Promise<Sample<Created>> {
   const load = context.load();
   await pause(SETTLE_MS);
   const before = await treeMemory(pid);
   const { result: ms, cost } = await costOf(pid, {
     work: () =>
-      load.run("openAudience", {
-        ...{ name: "a", port, path: "/api/sync", triggerPath: "/api/sync" },
-        sockets: SUBSCRIPTIONS / PER_SOCKET,
+      load.run("openSubscribers", {
+        ...{ name: "all", port, sockets: SUBSCRIPTIONS / PER_SOCKET },
         subscribe: { udfPath: "rows:get", args: '{"number":{n}}', perSocket: PER_SOCKET },
       }),
-    count: () => SUBSCRIPTIONS,
+    operations: () => SUBSCRIPTIONS,
   });
   await pause(SETTLE_MS);
-  return { result: { ms, megabytes: (await treeMemory(pid) - before) / 1e6 }, cost };
+  return { result: { ms, addedMB: ((await treeMemory(pid)).bytes - before.bytes) / 1e6 }, cost };
 }

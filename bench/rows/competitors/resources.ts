@@ -1,29 +1,30 @@
-/** Resources of servers without work: at the start, at rest, with idle clients, and the size of the download. */
+/** Resources of servers without load: start, idle memory, memory with idle clients, and size of the download. */
 import { join } from "node:path";
 import { gzip } from "node:zlib";
 import { promisify } from "node:util";
 import { projectDir } from "../../../tests/support/processes/child.ts";
 import type { ServerProcess } from "../../../tests/support/processes/server_process.ts";
-import { type BenchContext, pause } from "../../context.ts";
-import { memoryByProcess, type TreeMemory, treeMemory, treeTimeUs } from "../../support/cost.ts";
+import { pause } from "../../../tests/support/waiting.ts";
+import type { BenchContext } from "../../context.ts";
+import { type TreeMemory, treeMemory, treeTimeUs } from "../../support/cost.ts";
+import { roundsOf } from "../../support/rounds.ts";
 import { median } from "../../support/statistics.ts";
 import type { Row } from "../../table.ts";
-import { roundsOf } from "../cheap/turns.ts";
 import { startPair, startSyncline } from "./pair.ts";
 import { PocketBase, rowId, ROWS_PATH } from "./pocketbase.ts";
 
 const CLIENTS = 1_000;
-/** Long enough for the runtime to collect what went before. */
+/** Time for the runtime to collect garbage. */
 const SETTLE_MS = 6_000;
 
 interface Start {
   readonly listeningMs: number;
-  /** Processor time until it has settled. */
+  /** Processor time until `SETTLE_MS` after the start. */
   readonly processorMs: number;
   readonly memory: TreeMemory;
 }
 
-export async function restRows(context: BenchContext, program: string): Promise<Row[]> {
+export async function resourceRows(context: BenchContext, program: string): Promise<Row[]> {
   return [
     ...await startRows(context, program),
     await idleClientsRow(context, program),
@@ -31,7 +32,6 @@ export async function restRows(context: BenchContext, program: string): Promise<
   ];
 }
 
-/** A row about one value of each side. */
 function figureRow({ name, unit, digits = 0, measured, control, details = {} }: {
   readonly name: string;
   readonly unit: string;
@@ -51,13 +51,13 @@ async function startRows(context: BenchContext, program: string): Promise<Row[]>
   await PocketBase.prepare(context, options);
   const ours: Start[] = [];
   const theirs: Start[] = [];
-  for (let round = -1; round < roundsOf(context); round++) {
-    const own = await startOf(context, (inner) => startSyncline(inner, dataDir));
-    const other = await startOf(context, (inner) => PocketBase.start(inner, options));
-    // The first round reads the files of both for the others.
-    if (round < 0) continue;
-    ours.push(own);
-    theirs.push(other);
+  for (let round = 0; round <= roundsOf(context); round++) {
+    const ownStart = await measureStart(context, (inner) => startSyncline(inner, dataDir));
+    const otherStart = await measureStart(context, (inner) => PocketBase.start(inner, options));
+    // The first round reads the files into the cache of the operating system.
+    if (round === 0) continue;
+    ours.push(ownStart);
+    theirs.push(otherStart);
   }
   const row = (name: string, unit: string, value: (start: Start) => number): Row =>
     figureRow({
@@ -65,13 +65,13 @@ async function startRows(context: BenchContext, program: string): Promise<Row[]>
       details: { ours, theirs },
     });
   return [
-    row("from the command to listening", "ms", ({ listeningMs }) => listeningMs),
-    row("processor time of a start, 6 s later", "ms", ({ processorMs }) => processorMs),
+    row("start: command to listening", "ms", ({ listeningMs }) => listeningMs),
+    row("start: processor time until 6 s later", "ms", ({ processorMs }) => processorMs),
     row("memory, idle, 6 s after the start", "MB", ({ memory }) => memory.bytes / 1e6),
   ];
 }
 
-async function startOf(
+async function measureStart(
   context: BenchContext,
   start: (inner: BenchContext) => Promise<ServerProcess | PocketBase>,
 ): Promise<Start> {
@@ -84,38 +84,34 @@ async function startOf(
   const result = {
     listeningMs,
     processorMs: await treeTimeUs(pid) / 1_000,
-    memory: await memoryByProcess(pid),
+    memory: await treeMemory(pid),
   };
   await server.stop();
   return result;
 }
 
-/** Each client is subscribed to a document of its own. */
+/** Each client subscribes to a different document. */
 async function idleClientsRow(outer: BenchContext, program: string): Promise<Row> {
   await using context = outer.inner();
   const { syncline, pocketBase } = await startPair(context, { program, rows: CLIENTS });
   const load = context.load();
-  await load.run("openAudience", {
-    ...{
-      name: "syncline",
-      port: syncline.port,
-      path: "/api/sync",
-      triggerPath: "/api/sync",
-      sockets: CLIENTS,
-    },
+  await load.run("openSubscribers", {
+    ...{ name: "syncline", port: syncline.port, sockets: CLIENTS },
     subscribe: { udfPath: "rows:get", args: '{"number":{n}}', perSocket: 1 },
   });
-  await load.run("openEventAudience", {
+  await load.run("openEventSubscribers", {
     ...{ name: "pocketBase", port: pocketBase.port, triggerPath: `${ROWS_PATH}/${rowId(0)}` },
     topics: Array.from({ length: CLIENTS }, (_, number) => `rows/${rowId(number)}`),
   });
   await pause(SETTLE_MS);
-  const [measured, control] = [await treeMemory(syncline.pid), await treeMemory(pocketBase.pid)];
-  const name = `memory, ${CLIENTS} idle clients with a subscription each`;
-  return figureRow({ name, unit: "MB", measured: measured / 1e6, control: control / 1e6 });
+  return figureRow({
+    ...{ name: `memory, ${CLIENTS} idle clients with a subscription each`, unit: "MB" },
+    measured: (await treeMemory(syncline.pid)).bytes / 1e6,
+    control: (await treeMemory(pocketBase.pid)).bytes / 1e6,
+  });
 }
 
-/** Syncline's single file contains the runtime, compressed. PocketBase's program is compressed here. */
+/** Syncline's single file is already compressed. PocketBase's executable is compressed here. */
 async function downloadRow(context: BenchContext, program: string): Promise<Row> {
   const file = join(context.folder(), "syncline");
   const { success, stderr } = await new Deno.Command("deno", {

@@ -1,46 +1,46 @@
-/** Many PocketBase clients that listen to a record each over server-sent events, and one connection that changes a record. */
+/** Many PocketBase clients that subscribe to records over server-sent events, and a connection that changes a record. */
 import { RawHttp } from "../../tests/support/processes/raw_http.ts";
 import { Deliveries, type TriggerOptions, type TriggerResult } from "./deliveries.ts";
 
-export interface EventAudienceOptions {
+export interface EventSubscribersOptions {
   readonly port: number;
-  /** The subscription of each client. */
+  /** Subscription of each client. */
   readonly topics: readonly string[];
-  /** Path of the record that messages change, with PATCH. */
+  /** Path of the record that `trigger` patches. */
   readonly triggerPath: string;
 }
 
-const OPENING_AT_ONCE = 64;
+const CONCURRENT_OPENS = 64;
 const READ_BYTES = 4096;
 
-export class EventAudience implements AsyncDisposable {
+export class EventSubscribers implements AsyncDisposable {
   readonly #deliveries = new Deliveries();
   readonly #clients: EventClient[] = [];
-  readonly #trigger: RawHttp;
+  readonly #triggering: RawHttp;
   readonly #triggerPath: string;
 
-  private constructor(trigger: RawHttp, triggerPath: string) {
-    this.#trigger = trigger;
+  private constructor(triggering: RawHttp, triggerPath: string) {
+    this.#triggering = triggering;
     this.#triggerPath = triggerPath;
   }
 
-  /** Connects the clients and waits until every subscription is accepted. */
-  static async open({ port, topics, triggerPath }: EventAudienceOptions): Promise<EventAudience> {
-    const audience = new EventAudience(await RawHttp.connect(port), triggerPath);
+  /** Connects the clients and waits until each subscription is accepted. */
+  static async open({ port, topics, triggerPath }: EventSubscribersOptions): Promise<EventSubscribers> {
+    const subscribers = new EventSubscribers(await RawHttp.connect(port), triggerPath);
     try {
       const waiting = topics.values();
-      await Promise.all(Array.from({ length: OPENING_AT_ONCE }, async () => {
+      await Promise.all(Array.from({ length: CONCURRENT_OPENS }, async () => {
         using subscribing = await RawHttp.connect(port);
-        for (const topic of waiting) await audience.#join({ port, topic, subscribing });
+        for (const topic of waiting) await subscribers.#openClient({ port, topic, subscribing });
       }));
-      return audience;
+      return subscribers;
     } catch (error) {
-      await audience[Symbol.asyncDispose]();
+      await subscribers[Symbol.asyncDispose]();
       throw error;
     }
   }
 
-  async #join({ port, topic, subscribing }: {
+  async #openClient({ port, topic, subscribing }: {
     readonly port: number;
     readonly topic: string;
     readonly subscribing: RawHttp;
@@ -53,7 +53,7 @@ export class EventAudience implements AsyncDisposable {
         else connected.resolve(id);
       },
       onEnd: () => {
-        const error = new Error("The server closed a stream of events");
+        const error = new Error("The server closed an event stream");
         connected.reject(error);
         this.#deliveries.failed(error);
       },
@@ -64,18 +64,16 @@ export class EventAudience implements AsyncDisposable {
     if (answer.status !== 204) throw new Error(`${topic}: ${answer.status} ${answer.body}`);
   }
 
-  /** Sends the messages one after another and waits for the deliveries of each. */
-  run(options: TriggerOptions): Promise<TriggerResult> {
-    return this.#deliveries.run(options, (body) => {
-      this.#trigger.send({ method: "PATCH", path: this.#triggerPath, body }).then((answer) => {
-        if (answer.status === 200) this.#deliveries.answered();
-        else this.#deliveries.failed(new Error(`${answer.status} ${answer.body}`));
+  trigger(options: TriggerOptions): Promise<TriggerResult> {
+    return this.#deliveries.trigger(options, (body) => {
+      this.#triggering.send({ method: "PATCH", path: this.#triggerPath, body }).then(({ status, body }) => {
+        if (status !== 200) this.#deliveries.failed(new Error(`${status} ${body}`));
       }, (error) => this.#deliveries.failed(error));
     });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#trigger[Symbol.dispose]();
+    this.#triggering[Symbol.dispose]();
     await Promise.all(this.#clients.map((client) => client.close()));
   }
 }
@@ -86,15 +84,15 @@ interface EventHandlers {
   readonly onEnd: () => void;
 }
 
-/** A stream of events on plain TCP. Its contents are ASCII, so characters and bytes are the same. */
+/** An event stream on plain TCP. It contains ASCII only, so lengths in characters and bytes are equal. */
 class EventClient {
   readonly #conn: Deno.TcpConn;
-  readonly #reading: Promise<void>;
+  readonly #readLoop: Promise<void>;
   #closed = false;
 
   private constructor(conn: Deno.TcpConn, handlers: EventHandlers) {
     this.#conn = conn;
-    this.#reading = this.#read(handlers);
+    this.#readLoop = this.#read(handlers);
   }
 
   static async connect(port: number, handlers: EventHandlers): Promise<EventClient> {
@@ -108,7 +106,7 @@ class EventClient {
   async #read({ onEvent, onEnd }: EventHandlers): Promise<void> {
     const decoder = new TextDecoder("latin1");
     const buffer = new Uint8Array(READ_BYTES);
-    const events = new EventText();
+    const events = new EventParser();
     try {
       for (;;) {
         const read = await this.#conn.read(buffer);
@@ -126,27 +124,27 @@ class EventClient {
       this.#closed = true;
       this.#conn.close();
     }
-    await this.#reading;
+    await this.#readLoop;
   }
 }
 
-/** The events in an answer with a chunked body. */
-export class EventText {
-  #isHeadRead = false;
-  /** Received and not taken apart. */
+/** Parses the events of a response with a chunked body. */
+export class EventParser {
+  #isHeadParsed = false;
+  /** Received text that is not parsed yet. */
   #unread = "";
-  /** The beginning of an event. */
+  /** An incomplete event. */
   #event = "";
 
-  /** Returns the events that `text` completes. Throws for another status than 200. */
+  /** Returns the events that `text` completes. Throws if the status is not 200. */
   add(text: string): string[] {
     this.#unread += text;
-    if (!this.#isHeadRead) {
+    if (!this.#isHeadParsed) {
       const end = this.#unread.indexOf("\r\n\r\n");
       if (end < 0) return [];
-      if (!this.#unread.startsWith("HTTP/1.1 200 ")) throw new Error(`No stream of events: ${this.#unread}`);
+      if (!this.#unread.startsWith("HTTP/1.1 200 ")) throw new Error(`Not an event stream: ${this.#unread}`);
       this.#unread = this.#unread.slice(end + 4);
-      this.#isHeadRead = true;
+      this.#isHeadParsed = true;
     }
     for (let chunk = this.#nextChunk(); chunk !== null; chunk = this.#nextChunk()) this.#event += chunk;
     const events = this.#event.split("\n\n");
@@ -154,7 +152,7 @@ export class EventText {
     return events;
   }
 
-  /** `null` until it is complete. */
+  /** Returns the next chunk, or `null` if it is incomplete. */
   #nextChunk(): string | null {
     const sizeEnd = this.#unread.indexOf("\r\n");
     if (sizeEnd < 0) return null;

@@ -1,43 +1,40 @@
-/** Transfers over HTTP at a rate that does not depend on the answers: what is late is sent as soon as it can be. */
+/** Transfers over HTTP at a fixed rate. A delayed call is sent as soon as its connection is free. */
 import { RawHttp } from "../../tests/support/processes/raw_http.ts";
+import { pause } from "../../tests/support/waiting.ts";
 import { percentile } from "../support/statistics.ts";
 import { transferArgs, type TransferWorkload } from "./transfers.ts";
 
-export interface PacedLoop {
+export interface PacedCallsOptions {
   readonly port: number;
+  /** Rate of all connections. */
   readonly perSecond: number;
-  /** So many share the rate. */
   readonly connections: number;
   readonly durationMs: number;
   readonly workload: TransferWorkload;
 }
 
-/** How long the calls of a paced loop took, from when each was sent. */
-export interface PacedTimes {
+export interface PacedCallsResult {
   readonly answered: number;
   readonly perSecond: number;
+  /** Latencies from the time each call was sent. */
   readonly p50Ms: number;
   readonly p99Ms: number;
 }
 
-/** Gives the calls answered each second. Throws the first answer that is not a success. */
-export async function pacedCalls(loop: PacedLoop): Promise<number> {
-  return (await pacedTimes(loop)).perSecond;
-}
-
-export async function pacedTimes(
-  { port, perSecond, connections, durationMs, workload }: PacedLoop,
-): Promise<PacedTimes> {
+/** Throws if a call fails. */
+export async function pacedCalls(
+  { port, perSecond, connections, durationMs, workload }: PacedCallsOptions,
+): Promise<PacedCallsResult> {
   const nextArgs = transferArgs(workload);
-  const everyMs = 1_000 * connections / perSecond;
+  const intervalMs = 1_000 * connections / perSecond;
   const startedAt = performance.now();
   const times: number[] = [];
-  await Promise.all(Array.from({ length: connections }, async (_, place) => {
+  await Promise.all(Array.from({ length: connections }, async (_, index) => {
     using connection = await RawHttp.connect(port);
-    let dueAt = startedAt + everyMs * place / connections;
+    let dueAt = startedAt + intervalMs * index / connections;
     while (dueAt < startedAt + durationMs) {
       const pauseMs = dueAt - performance.now();
-      if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      if (pauseMs > 0) await pause(pauseMs);
       const sentAt = performance.now();
       const { body } = await connection.post(
         "/api/mutation",
@@ -45,7 +42,7 @@ export async function pacedTimes(
       );
       if (!body.startsWith('{"status":"success"')) throw new Error(body);
       times.push(performance.now() - sentAt);
-      dueAt += everyMs;
+      dueAt += intervalMs;
     }
   }));
   const seconds = (performance.now() - startedAt) / 1_000;

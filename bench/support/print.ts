@@ -1,0 +1,9 @@
+/** Output of the benchmarks and their child processes. */
+
+const encoder = new TextEncoder();
+
+/** Writes a line to standard output. */
+export function print(text: string): void {
+  const bytes = encoder.encode(`${text}\n`);
+  for (let sent = 0; sent < bytes.length;) sent += Deno.stdout.writeSync(bytes.subarray(sent));
+}
