@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { Browser, Page } from "playwright-core";
 
-/** A tab of its own person: nothing is shared with other tabs. */
+/** A tab of a separate user that shares nothing with other tabs. */
 export class ChatTab {
   readonly page: Page;
   readonly errors: string[] = [];

@@ -20,10 +20,10 @@ const LAUNCH_FLAGS = [
 /** Time after which a step on a page hangs. Steps are shorter than what {@linkcode HANG_MS} allows for. */
 const STEP_MS = 100_000;
 
-/** Starts a headless Chromium; close it with its `close()`. Throws if there is none: such a test `needs(chromium, ...)`. */
+/** Starts a headless Chromium. The caller must close it. Throws if it is not installed: such a test `needs(chromium, ...)`. */
 export async function launchChromium(): Promise<Browser> {
   const executablePath = pathOf(chromium);
-  // playwright-core checks for WSL by reading a file that needs all permissions. This variable of its own tests prevents
+  // playwright-core checks for WSL by reading a file that needs all permissions. This variable prevents
   // that.
   Deno.env.set("__IS_WSL_TEST__", "1");
   const { chromium: driver } = await import("playwright-core");

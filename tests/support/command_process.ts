@@ -1,6 +1,6 @@
 /**
- * The process started by `Commands`: runs command lines, one after the other, as `cli.ts` does. Requests come as lines of JSON on
- * standard input, and for each a line with what it came to leaves.
+ * The process started by `Commands`: runs command lines one after the other, like `cli.ts`. Requests are lines of JSON on
+ * standard input. The process prints one line with the outcome of each.
  */
 import process from "node:process";
 import { adminCommands } from "../../mod/cli/admin_commands.ts";
@@ -68,7 +68,7 @@ async function ran({ args, cwd, env, stdin }: Request): Promise<Ran> {
   }
 }
 
-/** Keeps what is written to a stream from now on, by either of its names, instead of writing it; gives what gives it. */
+/** Captures the output of a stream, under both of its names, instead of writing it. Returns a function that returns it. */
 function caught(stream: typeof Deno.stdout, node: { write: unknown }): () => string {
   const decoder = new TextDecoder();
   let text = "";

@@ -1,6 +1,6 @@
 /**
- * Commands of the command line in a process with the permissions they have: one process runs many, one after the other,
- * because starting takes longer than most of them do. Signals, limits and kills need processes of their own.
+ * Runs commands of the command line with their permissions. One process runs many commands one after the other,
+ * because starting it takes longer than most commands. Signals, limits and kills need separate processes.
  */
 import { fileURLToPath } from "node:url";
 import { encodeJsonLine } from "../../mod/kit/processes/helper_process.ts";
@@ -8,7 +8,7 @@ import { encodeJsonLine } from "../../mod/kit/processes/helper_process.ts";
 const projectDir = fileURLToPath(new URL("../..", import.meta.url));
 const PROGRAM = fileURLToPath(new URL("./command_process.ts", import.meta.url));
 
-/** How a command ended, and what it wrote. */
+/** Exit code and output of a command. */
 export interface Ran {
   readonly code: number;
   readonly out: string;

@@ -26,7 +26,7 @@ export class FakeClock extends TestClock {
   }
 }
 
-/** Resolves when all that follows from what has happened has happened; nothing here waits for a real timer. */
+/** Resolves when all pending promise callbacks have run. Does not wait for real timers. */
 export async function settled(): Promise<void> {
   for (let i = 0; i < 50; i++) await Promise.resolve();
 }

@@ -133,7 +133,7 @@ export function failureOf(error: unknown): Outcome {
   return { ok: false, error: { kind: "user", message, data }, logLines: [] };
 }
 
-/** The outcome of a call of what is not there. */
+/** The outcome of a call of an unknown function. */
 export function unknownFunction(udfPath: string): Outcome {
   return failed("unknown_function", `Unknown function ${udfPath}`);
 }

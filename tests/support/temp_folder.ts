@@ -1,23 +1,23 @@
-/** A temporary folder that goes with the test that made it. */
+/** A temporary folder that is removed when it is disposed. */
 import { dirname, join } from "node:path";
 
 export class TempFolder implements AsyncDisposable, Disposable {
-  /** Absolute, without links in it. */
+  /** Absolute path without symbolic links. */
   readonly path: string = Deno.realPathSync(Deno.makeTempDirSync({ prefix: "syncline-test-" }));
 
-  /** With files by path, each with its text. */
+  /** Creates a folder with files, given as path and text. */
   static async with(files: Readonly<Record<string, string>>): Promise<TempFolder> {
     const folder = new TempFolder();
     await folder.write(files);
     return folder;
   }
 
-  /** A path inside of it. */
+  /** Returns a path inside the folder. */
   at(...names: string[]): string {
     return join(this.path, ...names);
   }
 
-  /** Writes files by path, with the folders they lie in. */
+  /** Writes files by path and creates their folders. */
   async write(files: Readonly<Record<string, string>>): Promise<void> {
     for (const [name, text] of Object.entries(files)) {
       await Deno.mkdir(dirname(this.at(name)), { recursive: true });

@@ -1,24 +1,24 @@
-/** Waiting in tests: for what must happen, however long the machine takes, and never for a length of time. */
+/** Waiting in tests: for conditions, never for fixed durations. */
 
-/** Far above what anything takes on the busiest machine: after this time a test hangs. */
+/** Far above any duration on the busiest machine: after this time a test hangs. */
 export const HANG_MS = 300_000;
-const LOOK_MS = 5;
-/** Checks take processor time from the awaited work: the longer one takes, the fewer there are. */
-const LOOKS_SHARE = 3;
-const LOOK_MS_MAX = 100;
+const CHECK_MS = 5;
+/** A check uses processor time of the awaited work, so slow checks are less frequent. */
+const PAUSE_FACTOR = 3;
+const CHECK_MS_MAX = 100;
 
 export interface UntilOptions {
   /** Describes the awaited event for the error. A function is called at the timeout. */
   readonly what?: string | (() => string);
   readonly timeoutMs?: number;
-  /** Time between two looks. */
+  /** Time between two checks. */
   readonly everyMs?: number;
 }
 
-/** Waits until something holds. Throws with what it was when it does not come to be. */
+/** Waits until a condition is true. Throws with its description after the timeout. */
 export async function until(
   holds: () => boolean | Promise<boolean>,
-  { what = String(holds), timeoutMs = HANG_MS, everyMs = LOOK_MS }: UntilOptions = {},
+  { what = String(holds), timeoutMs = HANG_MS, everyMs = CHECK_MS }: UntilOptions = {},
 ): Promise<void> {
   const endAt = performance.now() + timeoutMs;
   for (let begun = performance.now(); !await holds(); begun = performance.now()) {
@@ -26,11 +26,11 @@ export async function until(
     if (now > endAt) {
       throw new Error(`Not within ${timeoutMs} ms: ${typeof what === "string" ? what : what()}`);
     }
-    await pause(Math.max(everyMs, Math.min(LOOKS_SHARE * (now - begun), LOOK_MS_MAX)));
+    await pause(Math.max(everyMs, Math.min(PAUSE_FACTOR * (now - begun), CHECK_MS_MAX)));
   }
 }
 
-/** Waits until a value is returned. */
+/** Waits until a value is returned, and returns it. */
 export async function found<Value>(
   look: () => Value | null | undefined | Promise<Value | null | undefined>,
   options: UntilOptions = {},
@@ -43,12 +43,12 @@ export async function found<Value>(
   return value as Value;
 }
 
-/** A pause of some length: between the moments of a load, or where nothing must happen; never to wait for something. */
+/** Waits for a fixed time: for a load with pauses, or to check that nothing happens. Never to wait for an event. */
 export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** Lets everything run that is ready to: timers that are due, and what their callbacks begin. */
+/** Lets due timers and their callbacks run. */
 export function turn(): Promise<void> {
   return pause(0);
 }

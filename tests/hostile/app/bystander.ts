@@ -4,7 +4,7 @@ import { z } from "zod";
 
 const me = (ctx: { auth: { userId(): string | null } }) => ctx.auth.userId() ?? "guest";
 
-/** Another query for each nonce, so that no answer is known yet. */
+/** Each nonce makes a different query, so that no result is cached. */
 export const look = untypedQuery({
   args: { nonce: z.string() },
   handler: async (ctx, { nonce }) => {

@@ -1,4 +1,4 @@
-/** Writes that nobody awaits. */
+/** Writes without await. */
 import { untypedMutation } from "syncline/server";
 
 export const leave = untypedMutation({

@@ -1,4 +1,4 @@
-/** Scheduled functions: many, slow, and such that schedule ever more. */
+/** Scheduled functions: many, slow, and growing in number. */
 import { untypedInternalMutation, untypedMutation, untypedQuery } from "syncline/server";
 import { z } from "zod";
 import { spin } from "./slow.ts";
@@ -30,7 +30,7 @@ export const open = untypedQuery({
     (await ctx.db.query("counters").withIndex("by_user", (q) => q.eq("user", "jobs")).first())?.n ?? 0,
 });
 
-/** Schedules ten of itself. */
+/** Schedules itself ten times. */
 export const grow = untypedInternalMutation({
   args: {},
   handler: async (ctx) => {
@@ -47,7 +47,7 @@ export const seed = untypedMutation({
   },
 });
 
-/** How many scheduled functions wait. */
+/** Number of scheduled functions that wait. */
 export const waiting = untypedQuery({
   args: {},
   handler: async (ctx) =>

@@ -1,7 +1,7 @@
-/** Calls that leave something behind for those after them. */
+/** Calls that affect later calls. */
 import { untypedAction, untypedMutation } from "syncline/server";
 
-/** Every later creation of a stack never ends. */
+/** Makes each later creation of a stack trace endless. */
 export const stacks = untypedMutation({
   args: {},
   handler: () => {
@@ -19,7 +19,7 @@ export const fails = untypedMutation({
   },
 });
 
-/** Hashes that take all of the processor, and that nobody waits for. */
+/** Hashes without await, which use a whole processor. */
 function leave(): null {
   for (let n = 0; n < 16; n++) hash().catch(() => {});
   return null;

@@ -1,8 +1,8 @@
-/** Functions that take long. */
+/** Slow functions. */
 import { untypedAction, untypedMutation, untypedQuery } from "syncline/server";
 import { z } from "zod";
 
-/** Takes about this long: the clock of a function is frozen, so iterations are counted. */
+/** Takes about this long. Counts iterations, because the clock of a function is frozen. */
 export function spin(ms: number): void {
   let state = 1;
   for (let turn = 0; turn < ms * 80_000; turn++) state = (state * 1_103_515_245 + 12_345) & 0x7fffffff;

@@ -1,4 +1,4 @@
-/** Calls that take long, many or growing, and who waits behind them. */
+/** Slow, numerous or growing calls. */
 import assert from "node:assert/strict";
 import { schedulerLimits } from "../../../mod/functions/limits.ts";
 import { RawHttp } from "../../support/processes/raw_http.ts";
@@ -6,9 +6,9 @@ import { callOf } from "../support/calls.ts";
 import { until } from "../../support/waiting.ts";
 import type { Scenario, World } from "../support/scenario.ts";
 
-/** An ordinary wait on a loaded machine: far below the seconds that these attacks cost all callers. */
+/** An ordinary latency on a loaded machine, far below the seconds that these attacks cause without a defense. */
 const SHORT_MS = 1_000;
-/** The limit for a query at 99 of 100 moments. */
+/** The limit of a query's wait in 99 % of the time. */
 const P99_MS = 100;
 
 const { chainWaitingMax, chainStepMs } = schedulerLimits;
@@ -21,7 +21,7 @@ const SHORT_TIMES = [
 ];
 const WRITERS = 64;
 const SLOW_CLIENTS = 4;
-/** More than run at a time. */
+/** More than can run concurrently. */
 const FLOOD = 400;
 
 /** Runs something and asserts that the bystander gets answers before it ends. */
@@ -88,10 +88,10 @@ export const callScenarios: readonly Scenario[] = [
       const slow = { port, path: "slow:slowMutation", args: { ms: isFull ? 1_000 : 300 }, token };
       const calls = Array.from({ length: 4 }, () => callOf("mutation", slow));
       await Promise.any(calls);
-      // Callers take turns: three more of this one do not come before the bystander.
+      // The queue is fair: this caller's next three calls run after the bystander's.
       await beside(world, ["queries", "mutations"], Promise.all(calls));
       const ms = performance.now() - startedAt;
-      // One call that runs, and no second one.
+      // One running call, and no second one.
       const mayWait = { queryMs: ms / 4, queryP99Ms: P99_MS, mutationMs: (ms / 4) * 1.6 + SHORT_MS };
       return { figure: `${(ms / 1000).toFixed(1)} s of work`, mayWait };
     },
@@ -113,14 +113,14 @@ export const callScenarios: readonly Scenario[] = [
       await Promise.any(calls);
       await beside(world, ["queries", "mutations"], Promise.all(calls));
       const tookMs = performance.now() - startedAt;
-      // The function is not known to be slow until its first run ends, so that one may hold up others.
+      // A function counts as slow only after its first run, so that run may delay others.
       const mayWait = { queryMs: SHORT_MS + tookMs / 3, mutationMs: SHORT_MS + tookMs / 3 };
       return { figure: `${(tookMs / 1000).toFixed(1)} s until all were answered`, mayWait };
     },
   },
   {
     rule: "FA4",
-    name: `${SLOW_CLIENTS} clients who ask slow queries again and again`,
+    name: `${SLOW_CLIENTS} clients that repeat slow queries`,
     before: "others waited 3 to 8 s",
     mayWait: null,
     attack: async (world) => {
@@ -156,7 +156,7 @@ export const callScenarios: readonly Scenario[] = [
         await callOf("action", { port, path, args: { ms: isFull ? 3_000 : 500 }, token });
         answered++;
       });
-      // All places are taken and many wait.
+      // All slots are taken and many calls wait.
       await Promise.any(flood);
       const { ms } = await callOf("action", { port, path, args: { ms: 0 }, token: other });
       assert(answered < FLOOD / 2, `another user's action came behind ${answered} of the first one's`);
@@ -182,7 +182,7 @@ export const callScenarios: readonly Scenario[] = [
   },
   {
     rule: "FA8",
-    name: "a client that calls an endless mutation again and again",
+    name: "a client that repeats an endless mutation",
     before: "all callers waited, for as long as the attacker liked",
     flags: SHORT_TIMES,
     mayWait: null,
@@ -201,7 +201,7 @@ export const callScenarios: readonly Scenario[] = [
       assert.match(line, /slow:endlessMutation/);
       const other = await callOf("mutation", { port, path: "crowd:bump", args: { n: 1 }, token });
       assert.equal(other.httpStatus, 200, "other functions are not refused");
-      // One call that runs, and the start of the writer after it.
+      // One running call, and the start of a new writer.
       const mayWait = {
         queryMs: SHORT_MS + ms / 4,
         queryP99Ms: P99_MS,
@@ -264,7 +264,7 @@ export const callScenarios: readonly Scenario[] = [
       await new Promise((resolve) => setTimeout(resolve, isFull ? 3_000 : 1_000));
       const waiting = Number(await server.call("query", "chains:waiting", {}));
       const seconds = (performance.now() - startedAt) / 1_000;
-      // Up to the bound, and what those schedule that crawl.
+      // Up to the limit, plus the calls of the slow ones.
       const most = chainWaitingMax + 10 * (2 + (seconds * 1_000) / chainStepMs);
       assert(waiting <= most, `${waiting} wait`);
       return `${waiting} wait after ${seconds.toFixed(0)} s of putting off`;

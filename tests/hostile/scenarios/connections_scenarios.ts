@@ -1,11 +1,11 @@
-/** Connections that are opened and not used. */
+/** Open connections without use. */
 import { until } from "../../support/waiting.ts";
 import assert from "node:assert/strict";
 import type { Scenario } from "../support/scenario.ts";
 
 const SHORT_MS = 5_000;
 
-/** Files that the server gets beside those it has open. */
+/** Files that the server may open in addition to those already open. */
 const FILES_LEFT = 60;
 const CONNECTIONS = 300;
 
@@ -24,7 +24,7 @@ async function openFiles(pid: number): Promise<number> {
   return Number(new TextDecoder().decode((await new Deno.Command("sh", { args }).output()).stdout));
 }
 
-/** Status of a request over a connection of its own; `null` when there was no answer. */
+/** Sends a request on a new connection. Returns the status, or `null` without an answer. */
 async function health(port: number): Promise<number | null> {
   try {
     const response = await fetch(`http://127.0.0.1:${port}/api/health`, {
@@ -38,7 +38,7 @@ async function health(port: number): Promise<number | null> {
   }
 }
 
-/** Resolves to the milliseconds until the other side has closed a connection on which this was sent. */
+/** Sends data on a new connection. Returns the milliseconds until the server closes it. */
 async function closedAfter(port: number, text: string): Promise<number> {
   const startedAt = performance.now();
   using conn = await Deno.connect({ hostname: "127.0.0.1", port });
@@ -69,7 +69,7 @@ export const connectionScenarios: readonly Scenario[] = Deno.build.os !== "linux
         what: "another connection is served",
       });
       for (const connection of connections) connection.close();
-      // The port may be reopened in this very moment.
+      // The port may be reopened at this moment.
       await until(async () => await health(port) === 200);
       return `${refused} refused, another got in at try ${tries}`;
     },

@@ -1,9 +1,9 @@
-/** The bystander's wait without an attack, for the benchmark: the control of the other rows. */
+/** The bystander's latency without an attack: the control of the other rows in the benchmark. */
 import type { Scenario } from "../support/scenario.ts";
 
 const QUIET_MS = 3_000;
 
-/** Each takes a processor, as a call that never ends does. */
+/** Each uses a whole processor, like an endless call. */
 const BURNERS = 2;
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -11,7 +11,7 @@ const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 export const controlScenarios: readonly Scenario[] = [
   {
     rule: "none",
-    name: "nobody else: the control",
+    name: "no attack (control)",
     mayWait: null,
     attack: async () => {
       await pause(QUIET_MS);
@@ -20,7 +20,7 @@ export const controlScenarios: readonly Scenario[] = [
   },
   {
     rule: "none",
-    name: `nobody else, and ${BURNERS} programs that take a processor each`,
+    name: `no attack, ${BURNERS} other programs that each use a whole processor`,
     mayWait: null,
     isControl: true,
     attack: async () => {

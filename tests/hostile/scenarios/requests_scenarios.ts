@@ -1,4 +1,4 @@
-/** Requests that are one thing to one part of the server and another to the next, or that guess. */
+/** Requests that parts of the server may interpret differently, and guesses. */
 import assert from "node:assert/strict";
 import type { Scenario } from "../support/scenario.ts";
 
@@ -28,7 +28,7 @@ async function sign(at: "signup" | "signin", { port, from, ...body }: SignIn): P
   return response.status;
 }
 
-/** The answer to a request whose path stays as it is written. */
+/** Sends a request without normalizing its path. Returns the answer. */
 async function got(port: number, path: string): Promise<string> {
   using conn = await Deno.connect({ hostname: "127.0.0.1", port });
   const request = `GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`;
@@ -41,7 +41,7 @@ export const requestScenarios: readonly Scenario[] = [
     rule: "AE16",
     name: `${GUESSERS * GUESSES} wrong passwords from ${GUESSERS} addresses`,
     before: "the owner was locked out",
-    // Each guess costs a tenth of a second of a processor, on purpose.
+    // Each guess costs 0.1 s of processor time by design.
     mayWait: { queryMs: 3 * SHORT_MS, mutationMs: 3 * SHORT_MS },
     flags: ["--trusted-proxy", "127.0.0.1"],
     long: true,

@@ -1,16 +1,16 @@
-/** Sockets that take and do not read, send and do not wait, or send nothing but frames. */
+/** Sockets that do not read, do not wait, or send useless frames. */
 import assert from "node:assert/strict";
 import { RawWebSocket } from "../../support/processes/raw_websocket.ts";
 import { MemoryWatch } from "../support/memory.ts";
 import type { MayWait, Scenario, World } from "../support/scenario.ts";
 
-/** Main and those who attack it share two cores. */
+/** Main and the attackers share two processors. */
 const SHORT_MS = 5_000;
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
 
-/** A guest's socket, and what became of it. */
+/** A guest's socket and its outcome. */
 async function guest(port: number): Promise<{ socket: RawWebSocket; gone: () => boolean }> {
   let gone = false;
   const socket = await RawWebSocket.connect({
@@ -34,7 +34,7 @@ async function guest(port: number): Promise<{ socket: RawWebSocket; gone: () => 
   return { socket, gone: () => gone };
 }
 
-/** The limit for the bystander's wait beside an operation that took this long on this machine; the scenario is about memory. */
+/** The limit of the bystander's latency during an operation of this duration. The scenario is about memory. */
 function besides(startedAt: number): MayWait {
   const ms = SHORT_MS + performance.now() - startedAt;
   return { queryMs: ms, mutationMs: ms };
@@ -47,7 +47,7 @@ const RESULTS = 8;
 const RESULT_CHARS = 2 * MiB;
 const DEAF = 60;
 
-/** All that find a runner for 64 actions each. */
+/** As many as runners accept with 64 actions each. */
 const HOLDERS = 18;
 const HELD_CHARS = MiB;
 const HELD_FRAMES = 28;
@@ -61,7 +61,7 @@ function call(
   return JSON.stringify({ type, requestId: n, udfPath: path, args });
 }
 
-/** Guests who send the same frame as fast as the network takes it, and come again when they are thrown out. */
+/** Guests that send the same frame at the maximum rate and reconnect when they are disconnected. */
 async function flooded({ isFull, server: { port } }: World, text: string): Promise<string> {
   const flood = new Worker(new URL("../support/flood_worker.ts", import.meta.url), { type: "module" });
   const done = Promise.withResolvers<string>();
@@ -72,13 +72,13 @@ async function flooded({ isFull, server: { port } }: World, text: string): Promi
   return figure;
 }
 
-/** A share of the memory that the server may plan with is little on a machine this small. */
+/** The server's share of the memory is small on a machine this small. */
 const SMALL = ["--memory", "1GiB"];
 
 export const socketScenarios: readonly Scenario[] = [
   {
     rule: "BU1",
-    name: `${DEAF} guests who ask for much and never read`,
+    name: `${DEAF} guests that request large results and never read`,
     before: "main grew to 4,483 MiB",
     mayWait: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
     flags: SMALL,
@@ -94,7 +94,7 @@ export const socketScenarios: readonly Scenario[] = [
         socket.send(JSON.stringify({ type: "ModifyQuerySet", baseVersion: 0, newVersion: 1, modifications }));
       }
       await pause(isFull ? 6_000 : 2_000);
-      // Results that nobody asks for any more are kept for a while.
+      // Results without subscribers are cached for a while.
       const backMs = await watch.backBelow(before + 400, 60_000);
       assert(watch.peakMiB < before + 900, `main grew to ${watch.peakMiB.toFixed(0)} MiB`);
       for (const { socket } of guests) socket.cut();
@@ -135,14 +135,14 @@ export const socketScenarios: readonly Scenario[] = [
   },
   {
     rule: "BU4",
-    name: `${FLOODERS} guests who send nothing but Pong`,
+    name: `${FLOODERS} guests that send nothing but Pong`,
     before: "others waited 14 s",
     mayWait: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
     attack: (world) => flooded(world, '{"type":"Pong"}'),
   },
   {
     rule: "BU4",
-    name: `${FLOODERS} guests who call what is not there`,
+    name: `${FLOODERS} guests that call unknown functions`,
     before: "query 0.8 to 2.2 s, mutation 2.6 to 7.6 s",
     mayWait: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
     attack: (world) => flooded(world, '{"type":"Mutation","requestId":1,"udfPath":"no:such","args":{}}'),

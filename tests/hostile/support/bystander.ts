@@ -1,4 +1,4 @@
-/** One ordinary user of the server, whose waits every row reports. He lives in a thread of his own. */
+/** An ordinary user of the server, whose latencies each row reports. Runs in a separate thread. */
 import type { FromBystander, ToBystander } from "./bystander_worker.ts";
 import type { Spread } from "./stopwatch.ts";
 
@@ -8,15 +8,15 @@ export interface Served {
   readonly mutations: number;
 }
 
-/** His waits. */
+/** Latencies of the bystander. */
 export interface Waits {
   readonly query: Spread;
   readonly mutation: Spread;
   /** From sending a mutation to the Transition that shows it. */
   readonly shown: Spread;
-  /** Lateness after the bystander's own pauses, in which no server has a part. */
+  /** Lateness of the bystander's own pauses, which the server does not cause. */
   readonly late: Spread;
-  /** Failed calls of the bystander, the first few. */
+  /** The first failed calls of the bystander. */
   readonly failures: readonly string[];
 }
 
@@ -27,7 +27,7 @@ export class Bystander implements Disposable {
     this.#worker = worker;
   }
 
-  /** Signs in a user, shows him a query and lets him go about his business. */
+  /** Signs in a user, subscribes to a query, and starts the calls. */
   static async start(options: { readonly port: number; readonly token: string }): Promise<Bystander> {
     const url = new URL("./bystander_worker.ts", import.meta.url);
     const bystander = new Bystander(new Worker(url, { type: "module" }));
@@ -40,7 +40,7 @@ export class Bystander implements Disposable {
     return served;
   }
 
-  /** Ends his business; what he still waits for counts as waited until now. */
+  /** Stops the calls. Current waits count until now. */
   async stop(): Promise<Waits> {
     const { waits } = await this.#ask({ type: "stop" }, "stopped");
     return waits;

@@ -16,10 +16,10 @@ export type FromBystander =
   | { readonly type: "stopped"; readonly waits: Waits }
   | { readonly type: "failed"; readonly message: string };
 
-/** Between the answer to one call and the next of its kind. */
+/** Time between an answer and the next call of the same kind. */
 const PAUSE_MS = 15;
 const FAILURES_TOLD_MAX = 5;
-/** Mutations before his waits count: what runs for the first time takes longer. */
+/** Mutations before latencies count, because first runs take longer. */
 const WARM_MUTATIONS = 10;
 
 const query = new Stopwatch(PAUSE_MS);
@@ -34,7 +34,7 @@ function failed(what: string): void {
   if (!stopped && failures.length < FAILURES_TOLD_MAX) failures.push(what);
 }
 
-/** How late his own pauses end: what the machine keeps anybody from running for. */
+/** Lateness of its own pauses, which shows how busy the machine is. */
 const late = new Stopwatch(PAUSE_MS);
 
 async function pause(): Promise<void> {

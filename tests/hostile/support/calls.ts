@@ -1,4 +1,4 @@
-/** Calls of an attacker over HTTP, whose answers nobody waits for unless the row does. */
+/** Calls of an attacker over HTTP. Scenarios await their answers only if they need them. */
 
 export interface CallOptions {
   readonly port: number;
@@ -16,7 +16,7 @@ export interface CallAnswer {
   readonly errorData?: { readonly code: string } | null;
 }
 
-/** Calls a function over a connection of its own. */
+/** Calls a function on a new connection. */
 export async function callOf(
   kind: "query" | "mutation" | "action",
   { port, path, args = {}, token }: CallOptions,

@@ -1,4 +1,4 @@
-/** Attacks whose tests stand elsewhere, because they are not about waiting, or need more than a client. */
+/** Attacks that are tested in other files, because they are not about latency or need more than a client. */
 
 export interface Elsewhere {
   /** The rule of the contract; empty for one that is in the text of the package alone. */
@@ -112,14 +112,14 @@ export const elsewhere: readonly Elsewhere[] = [
   },
   {
     rule: "HC10",
-    name: "a call that finds no place in a full queue",
+    name: "a call for which a full queue has no slot",
     test: "tests/sync/http_calls_test.ts",
     named: "HC10 a rejected call gets the code overloaded and a Retry-After header",
     before: "500 Server Error",
   },
   {
     rule: "PE1",
-    name: "main reads, writes, links and starts what is not its own",
+    name: "main reads, writes, links and starts files of others",
     test: "tests/server/own_permissions_test.ts",
     named: "[PE1] [PE2] [PE3] a started server may use its own files",
     before: "everything was allowed",
@@ -133,7 +133,7 @@ export const elsewhere: readonly Elsewhere[] = [
   },
   {
     rule: "BS9",
-    name: "a restore without files, and what was uploaded since",
+    name: "a restore without files, and later uploads",
     test: "tests/storage/uploads_test.ts",
     named: "BS9 contents of an earlier database state are kept while that state is stored",
     before: "files of the put-aside state were removed",

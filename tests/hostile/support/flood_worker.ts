@@ -1,4 +1,4 @@
-/** Sockets that send one frame again and again, as fast as the network takes them, in a thread of their own. */
+/** Sockets that send the same frame at the maximum rate, in a separate thread. */
 /// <reference lib="deno.worker" />
 
 const FRAMES = 2_000;
@@ -18,7 +18,7 @@ function many(text: string): Uint8Array {
 async function flood(port: number, frames: Uint8Array, until: number): Promise<number> {
   let sent = 0;
   const conn = await Deno.connect({ hostname: "127.0.0.1", port });
-  // A server that takes no more would keep it from ending.
+  // A pending write would keep the worker from ending.
   const timer = setTimeout(() => conn.close(), Math.max(0, until - performance.now()));
   const request =
     `GET /api/sync HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n` +
@@ -30,7 +30,7 @@ async function flood(port: number, frames: Uint8Array, until: number): Promise<n
       sent += FRAMES;
     }
   } catch {
-    // The server has had enough, or the time is over.
+    // The server closed the connection, or the time is up.
   } finally {
     clearTimeout(timer);
     if (performance.now() < until) conn.close();
@@ -44,7 +44,7 @@ self.onmessage = async ({ data: { port, sockets, ms, text } }) => {
   const counts = await Promise.all(Array.from({ length: sockets }, async () => {
     let sent = 0;
     let ended = 0;
-    // A closed connection is opened again.
+    // Reopens a closed connection.
     while (performance.now() < until) {
       sent += await flood(port, frames, until).catch(() => 0);
       ended++;

@@ -1,9 +1,9 @@
-/** How much memory the server's main process uses. */
+/** Memory of the server's main process. */
 import { lines } from "../../support/processes/lines.ts";
 
-/** Watches the resident memory of a process, from now until it is disposed. */
+/** Monitors the resident memory of a process until it is disposed. */
 export class MemoryWatch implements AsyncDisposable {
-  /** MiB, at most some 50 ms old. */
+  /** MiB, at most about 50 ms old. */
   nowMiB = 0;
   peakMiB = 0;
   readonly #process: Deno.ChildProcess;
@@ -11,7 +11,7 @@ export class MemoryWatch implements AsyncDisposable {
   readonly #first = Promise.withResolvers<void>();
 
   private constructor(pid: number) {
-    // Files about processes are read by programs only: the runtime allows them to those who may do everything.
+    // Programs read /proc here, because the runtime requires full permissions for it.
     const look = 'while grep VmRSS "/proc/$0/status"; do sleep 0.05; done';
     this.#process = new Deno.Command("sh", { args: ["-c", look, String(pid)], stdout: "piped" }).spawn();
     this.#reading = this.#read();
@@ -23,7 +23,7 @@ export class MemoryWatch implements AsyncDisposable {
     return watch;
   }
 
-  /** Resolves to the milliseconds until the process uses no more than this. Throws when that takes too long. */
+  /** Returns the milliseconds until the process uses at most this much. Throws after a timeout. */
   async backBelow(mib: number, withinMs: number): Promise<number> {
     const startedAt = performance.now();
     for (;;) {
@@ -48,7 +48,7 @@ export class MemoryWatch implements AsyncDisposable {
     try {
       this.#process.kill();
     } catch {
-      // The process it watched has ended, and it with it.
+      // The monitored process has ended, and this one with it.
     }
     await this.#reading;
     await this.#process.status;

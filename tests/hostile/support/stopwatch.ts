@@ -1,19 +1,19 @@
-/** Waits of one kind, one after the other, and what a moment of them was worth. */
+/** Latencies of sequential calls, and their distribution over time. */
 
 /** Waits in milliseconds. */
 export interface Spread {
-  /** Of the answers that came. */
+  /** Latencies of answered calls. */
   readonly p50Ms: number;
   /**
-   * The maximum wait at 99 of 100 moments. A wait counts for each moment within it at which a caller could
-   * have asked: who waits asks nothing else meanwhile, and of a second without answers there would be one wait only.
+   * The maximum latency in 99 % of the time. A wait counts for each moment within it, because a caller might have
+   * called at any of them. Counting calls instead would give a second without answers the weight of a single one.
    */
   readonly p99Ms: number;
   readonly longestMs: number;
 }
 
 export class Stopwatch {
-  /** The time between two moments that count. */
+  /** Time between two counted moments. */
   readonly #stepMs: number;
   #waits: number[] = [];
   #since: number | null = null;
@@ -24,7 +24,7 @@ export class Stopwatch {
     this.#now = now;
   }
 
-  /** How many waits have ended. */
+  /** Number of finished waits. */
   get ended(): number {
     return this.#waits.length;
   }
@@ -39,17 +39,17 @@ export class Stopwatch {
     this.#since = null;
   }
 
-  /** A wait measured elsewhere. */
+  /** Adds a wait that was measured elsewhere. */
   note(ms: number): void {
     this.#waits.push(ms);
   }
 
-  /** Forgets what has ended. */
+  /** Removes the finished waits. */
   reset(): void {
     this.#waits = [];
   }
 
-  /** Ended waits, and the current one as though it ended now. */
+  /** Finished waits, and the current one up to now. */
   get waits(): Spread {
     const ended = this.#waits.toSorted((a, b) => a - b);
     const all = this.#since === null ? ended : [...ended, this.#now() - this.#since];
@@ -58,12 +58,12 @@ export class Stopwatch {
   }
 }
 
-/** The waits of callers who had asked at the beginning of a wait, a step later, and so on. */
+/** The waits of callers at the beginning of a wait, one step later, and so on. */
 function momentsOf(ms: number, stepMs: number): number[] {
   return Array.from({ length: Math.max(1, Math.ceil(ms / stepMs)) }, (_, n) => ms - n * stepMs);
 }
 
-/** The value that this share of all is at most; 0 of none. */
+/** Returns the maximum of the smallest values that are this share of all; 0 without values. */
 function at(sorted: readonly number[], share: number): number {
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? 0;
 }

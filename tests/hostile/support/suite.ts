@@ -7,22 +7,22 @@ import { elsewhere } from "./elsewhere.ts";
 import type { MayWait, Result, Scenario } from "./scenario.ts";
 
 const LOG_LINES_MAX = 10_000;
-/** The duration of the bystander's activity in each row. */
+/** Duration of the bystander's activity in each row. */
 const ROW_MS_MIN = 1_000;
-/** He may wait so many times as long as beside programs that have nothing to do with the server. */
+/** Allowed latency, as a multiple of the latency beside other programs. */
 const CONTROL_FACTOR = 4;
-/** Beyond this wait nothing is said of 99 of 100 moments. */
+/** Longer waits are not used for percentiles. */
 const P99_CONCLUSIVE_MS = 100;
-/** And so many times as long as he is kept from going on by himself: a query has to wake a process five times. */
+/** Allowed latency, as a multiple of the lateness of the bystander's pauses. A query wakes processes five times. */
 const LATE_FACTOR = 10;
 
-/** A running server and what scenarios need of it. */
+/** A running server and helpers for scenarios. */
 class Place implements AsyncDisposable {
   readonly dataDir: string;
   readonly log: string[] = [];
   #server: ServerProcess | null = null;
   #listeners = new Set<(line: string) => void>();
-  /** Whether the process has ended by itself. */
+  /** Whether the process has ended unexpectedly. */
   gone = false;
   #users = 0;
 
@@ -101,15 +101,15 @@ export class Suite implements AsyncDisposable {
   readonly results: Result[] = [];
   readonly #isMeasured: boolean;
   readonly #places = new Map<string, Place>();
-  /** The time of a query at 99 of 100 moments on a machine with other work. */
+  /** A query's latency in 99 % of the time on a machine with other load. */
   #controlP99Ms = 0;
 
-  /** `isMeasured`: attacks take their full time, and the bystander's waits are held against their bounds. */
+  /** `isMeasured`: attacks run for their full time, and the bystander's latencies must stay within their limits. */
   constructor({ isMeasured }: { readonly isMeasured: boolean }) {
     this.#isMeasured = isMeasured;
   }
 
-  /** Runs a row. Throws when its rule does not hold; the row then has no place in the table. */
+  /** Runs a scenario. Throws if its rule is violated; the row is then not in the table. */
   async run(scenario: Scenario): Promise<void> {
     if (!scenario.alone) return await this.#runAt(await this.#place(scenario.flags ?? []), scenario);
     await using place = await Place.open(scenario.flags ?? []);
@@ -133,7 +133,7 @@ export class Suite implements AsyncDisposable {
 
   #onThisMachine(mayWait: MayWait, { late }: Waits): MayWait {
     const { queryP99Ms } = mayWait;
-    // If the bystander waits as long beside other programs, the server's part cannot be measured.
+    // If the latency is as high beside other programs, the server's share cannot be measured.
     const isConclusive = this.#controlP99Ms <= P99_CONCLUSIVE_MS && late.p99Ms <= P99_CONCLUSIVE_MS;
     if (queryP99Ms === undefined || !isConclusive) return { ...mayWait, queryP99Ms: Infinity };
     return {
@@ -157,7 +157,7 @@ export class Suite implements AsyncDisposable {
     });
     const ms = performance.now() - startedAt;
     if (this.#isMeasured) {
-      // A short attack leaves too few waits to measure.
+      // A short attack has too few waits to measure.
       await new Promise((resolve) => setTimeout(resolve, Math.max(0, ROW_MS_MIN - ms)));
     }
     const { figure, mayWait } = typeof measured === "string"
@@ -188,7 +188,7 @@ function checkWaits(mayWait: MayWait, waits: Waits): void {
   }
 }
 
-/** The table of results as text. */
+/** Formats the results as a table. */
 export function tableOf(results: readonly Result[]): string {
   const ms = (value: number | undefined) => value === undefined ? "" : value.toFixed(value < 10 ? 1 : 0);
   const rows = results.map(({ scenario, waits, figure, ms: took }) => [

@@ -1,4 +1,4 @@
-/** Bytes to send on a connection: appended during a write, taken all at once for the next write. */
+/** Bytes to send on a connection: appended during a write, and all taken for the next write. */
 
 const FIRST_BYTES = 1024;
 const SPARE_BYTES_MAX = 262_144;
@@ -8,7 +8,7 @@ export class ByteQueue {
   #spare: Uint8Array<ArrayBuffer> | null = null;
   #length = 0;
 
-  /** The buffer that {@linkcode reserve} gives places in; another one after each reservation or take. */
+  /** The buffer of the range returned by {@linkcode reserve}. Replaced by each reservation or take. */
   get bytes(): Uint8Array<ArrayBuffer> {
     return this.#bytes;
   }
@@ -17,7 +17,7 @@ export class ByteQueue {
     return this.#length;
   }
 
-  /** Makes room for `count` bytes and returns where it begins. */
+  /** Reserves `count` bytes and returns their offset. */
   reserve(count: number): number {
     const at = this.#length;
     if (at + count > this.#bytes.length) {
@@ -30,12 +30,12 @@ export class ByteQueue {
   }
 
   append(bytes: Uint8Array): void {
-    // The room is made first: reserving may replace the buffer.
+    // Reserve first, because it may replace the buffer.
     const at = this.reserve(bytes.length);
     this.#bytes.set(bytes, at);
   }
 
-  /** Everything queued; the queue is empty afterwards. */
+  /** Returns everything queued and empties the queue. */
   take(): Uint8Array<ArrayBuffer> {
     const taken = this.#bytes.subarray(0, this.#length);
     this.#bytes = this.#spare ?? new Uint8Array(FIRST_BYTES);
@@ -44,7 +44,7 @@ export class ByteQueue {
     return taken;
   }
 
-  /** Gives a taken buffer back for reuse once it was written. */
+  /** Returns a written buffer for reuse. */
   giveBack(taken: Uint8Array<ArrayBuffer>): void {
     if (taken.buffer.byteLength <= SPARE_BYTES_MAX) this.#spare = new Uint8Array(taken.buffer);
   }

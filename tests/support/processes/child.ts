@@ -1,10 +1,10 @@
-/** A process, by default of Deno, of the benchmark or a test, with its output as lines. Killed when it is disposed. */
+/** A child process of the benchmark or a test, by default of Deno, with its output as lines. Killed when it is disposed. */
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { HANG_MS } from "../waiting.ts";
 import { lines } from "./lines.ts";
 
-/** The project's folder, where processes are started so that they find `deno.json`. */
+/** The project's folder, in which processes start so that they find `deno.json`. */
 export const projectDir = fileURLToPath(new URL("../../..", import.meta.url));
 
 export interface ChildOptions {
@@ -12,9 +12,9 @@ export interface ChildOptions {
   readonly command?: string;
   readonly args: readonly string[];
   readonly env?: Record<string, string>;
-  /** A command that starts the runtime, with arguments before those of the runtime. Optional. */
+  /** A prefix of the command. Optional. */
   readonly starter?: readonly string[];
-  /** Called with each line of output and of error output. */
+  /** Called with each line of standard output and standard error. */
   readonly onLine?: (line: string) => void;
 }
 
@@ -22,10 +22,10 @@ const TAIL_LINES = 50;
 const TAIL_CHARS = 300;
 const encoder = new TextEncoder();
 
-/** Where the server is in a form that starts faster: for most files of the whole suite (`tests/support/program.ts`). */
+/** Folder of a bundled server, which starts faster. Set for most files of a complete run (`tests/support/program.ts`). */
 const program = Deno.env.get("SYNCLINE_TEST_PROGRAM");
 
-/** The arguments of the runtime in that form. */
+/** Replaces an entry point with its bundle. */
 function inProgram(arg: string): string {
   return program !== undefined && (arg === "main.ts" || arg === "cli.ts") ? join(program, arg) : arg;
 }
@@ -37,7 +37,7 @@ export class Child implements AsyncDisposable {
   readonly #stdin: WritableStreamDefaultWriter<Uint8Array<ArrayBufferLike>>;
   readonly #reading: Promise<unknown>;
   #waiting: { readonly pattern: RegExp; readonly found: (match: RegExpExecArray) => void }[] = [];
-  /** The last lines, for error messages. */
+  /** Last lines, for error messages. */
   readonly #tail: string[] = [];
 
   constructor(options: ChildOptions) {
@@ -70,12 +70,12 @@ export class Child implements AsyncDisposable {
     this.#reading = Promise.all([read(this.#process.stdout), read(this.#process.stderr)]);
   }
 
-  /** Its last output. */
+  /** The last lines of output. */
   get lastOutput(): string {
     return this.#tail.join("\n");
   }
 
-  /** The next line that matches. Throws with the last output when the process ends or the time passes before. */
+  /** Returns the next line that matches. Throws with the last output if the process ends or the timeout passes first. */
   async line(pattern: RegExp, timeoutMs = HANG_MS): Promise<RegExpExecArray> {
     const { promise, resolve, reject } = Promise.withResolvers<RegExpExecArray>();
     this.#waiting.push({ pattern, found: resolve });
@@ -93,7 +93,7 @@ export class Child implements AsyncDisposable {
     await this.#stdin.write(encoder.encode(text));
   }
 
-  /** Ends it as an operator would, or the hard way when it takes longer than `graceMs`. */
+  /** Stops the process with a signal, and kills it after `graceMs`. */
   async stop(graceMs = 8000): Promise<Deno.CommandStatus> {
     this.#signal("SIGTERM");
     const timer = setTimeout(() => this.#signal("SIGKILL"), graceMs);
@@ -103,7 +103,7 @@ export class Child implements AsyncDisposable {
     return status;
   }
 
-  /** SIGKILL, at once. */
+  /** Sends SIGKILL. */
   async kill(): Promise<void> {
     this.#signal("SIGKILL");
     await this[Symbol.asyncDispose]();
@@ -113,7 +113,7 @@ export class Child implements AsyncDisposable {
     try {
       this.#process.kill(signal);
     } catch {
-      // It has ended already.
+      // It has already ended.
     }
   }
 

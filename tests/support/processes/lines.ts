@@ -1,6 +1,6 @@
 /** Reads a stream of bytes as lines. */
 
-/** Each line without its end; the last one also when nothing ends it. */
+/** Yields each line without its line break, including an unterminated last line. */
 export async function* lines(stream: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<string, void> {
   let rest = "";
   for await (const text of stream.pipeThrough(new TextDecoderStream())) {

@@ -1,55 +1,55 @@
-/** Looks at other processes through `/proc`: children, command lines, open files, memory. Linux only. */
+/** Inspects processes through `/proc`: children, command lines, open files, memory. Linux only. */
 
 const decoder = new TextDecoder();
 
-/** A file below `/proc`, or `null` when the process is gone. Read by `cat`: Deno keeps `/proc` closed to scoped permissions. */
+/** Reads a file of `/proc`; `null` if the process has ended. Uses `cat`, because Deno requires full permissions for `/proc`. */
 async function read(path: string): Promise<string | null> {
   const { code, stdout } = await new Deno.Command("cat", { args: [path], stderr: "null" }).output();
   return code === 0 ? decoder.decode(stdout) : null;
 }
 
-/** Ids of the direct children of a process, whichever thread started them. */
+/** Ids of the direct children of a process, of all its threads. */
 export async function childrenOf(pid: number): Promise<number[]> {
   const { stdout } = await new Deno.Command("pgrep", { args: ["-P", String(pid)], stderr: "null" }).output();
   return decoder.decode(stdout).split("\n").filter(Boolean).map(Number);
 }
 
-/** Ids of a process and all below it. */
+/** Ids of a process and its descendants. */
 export async function processTree(pid: number): Promise<number[]> {
   const below = await Promise.all((await childrenOf(pid)).map(processTree));
   return [pid, ...below.flat()];
 }
 
-/** Proportional set size of a process in bytes; 0 when it is gone. */
+/** Proportional set size of a process in bytes; 0 if it has ended. */
 export async function proportionalSetSize(pid: number): Promise<number> {
   const text = await read(`/proc/${pid}/smaps_rollup`);
   return Number(/^Pss: *(\d+) kB/m.exec(text ?? "")?.[1] ?? 0) * 1024;
 }
 
-/** Most memory that a process has had resident at once, in bytes; 0 when it is gone. */
+/** Maximum resident memory of a process in bytes; 0 if it has ended. */
 export async function peakMemory(pid: number): Promise<number> {
   const text = await read(`/proc/${pid}/status`);
   return Number(/^VmHWM:\s*(\d+) kB/m.exec(text ?? "")?.[1] ?? 0) * 1024;
 }
 
-/** Processor time a process has used so far, in microseconds; counted in steps of ten milliseconds. 0 when it is gone. */
+/** Processor time of a process in microseconds, in steps of ten milliseconds; 0 if it has ended. */
 export async function processorTimeUs(pid: number): Promise<number> {
-  // The name, in parentheses, may hold spaces; user and system time are the 12th and 13th fields behind it.
+  // The name in parentheses may contain spaces. User and system time are the 12th and 13th fields after it.
   const fields = (await read(`/proc/${pid}/stat`))?.replace(/^.*\) /, "").split(" ");
   return (Number(fields?.[11] ?? 0) + Number(fields?.[12] ?? 0)) * 10_000;
 }
 
-/** A process's command line, or `null` when it is gone or only waits for its parent to take note. */
+/** Command line of a process; `null` if it has ended. */
 export async function commandLine(pid: number): Promise<string | null> {
   return (await read(`/proc/${pid}/cmdline`))?.replaceAll("\0", " ").trim() || null;
 }
 
-/** Whether a process is there. */
+/** Whether a process is running. */
 export async function runs(pid: number): Promise<boolean> {
   return await commandLine(pid) !== null;
 }
 
-/** Id of the isolate that is the writer of a server now: its socket, the last argument, says so. Throws when there is none. */
+/** Id of the current writer of a server, which the path of its socket shows. Throws if there is none. */
 export async function writerOf(serverPid: number): Promise<number> {
   for (const pid of await childrenOf(serverPid)) {
     if (/\/writer-\d+$/.test(await commandLine(pid) ?? "")) return pid;
@@ -57,12 +57,12 @@ export async function writerOf(serverPid: number): Promise<number> {
   throw new Error(`Process ${serverPid} has no writer`);
 }
 
-/** Sends SIGKILL to all of them at once. Nothing happens to those that are gone. */
+/** Sends SIGKILL to all of them. Ignores processes that have ended. */
 export async function killNow(pids: readonly number[]): Promise<void> {
   await send("KILL", pids);
 }
 
-/** Stops a process in its tracks, until {@linkcode resume}. */
+/** Suspends a process until {@linkcode resume}. */
 export async function suspend(pid: number): Promise<void> {
   await send("STOP", [pid]);
 }

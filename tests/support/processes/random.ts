@@ -1,9 +1,9 @@
-/** Seeded randomness of the loads: mulberry32, and draws of account numbers that are uniform or follow Zipf's law. */
+/** Seeded random numbers of the loads: mulberry32, and account numbers that are uniform or follow Zipf's law. */
 
 /** Seed of the public "transfer" benchmark. */
 export const WORKLOAD_SEED = 0x12345678;
 
-/** Numbers from 0 (included) to 1 (excluded), the same for the same seed. */
+/** Returns numbers from 0 (inclusive) to 1 (exclusive), the same for the same seed. */
 export function mulberry32(seed: number): () => number {
   let state = seed | 0;
   return () => {
@@ -14,7 +14,7 @@ export function mulberry32(seed: number): () => number {
   };
 }
 
-/** Draws from 0 to `count - 1`: uniform when `alpha` is 0, else with the weights `1 / (i + 1) ** alpha`. */
+/** Returns numbers from 0 to `count - 1`: uniform if `alpha` is 0, otherwise with the weights `1 / (i + 1) ** alpha`. */
 export function drawer(count: number, options: { alpha: number; random: () => number }): () => number {
   const { alpha, random } = options;
   if (alpha === 0) return () => Math.floor(random() * count);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { drawer, mulberry32, WORKLOAD_SEED } from "./random.ts";
 
-Deno.test("mulberry32 gives its published first number for the seed 0, and repeats itself", () => {
+Deno.test("mulberry32 returns its published first number for the seed 0, and the same sequence each time", () => {
   assert.equal(mulberry32(0)(), 0.26642920868471265);
   const [first, second] = [mulberry32(WORKLOAD_SEED), mulberry32(WORKLOAD_SEED)];
   for (let i = 0; i < 100; i++) assert.equal(first(), second());

@@ -1,8 +1,8 @@
-/** An HTTP/1.1 client on plain TCP for load: one kept-alive connection, one request at a time. */
+/** An HTTP/1.1 client on plain TCP for load: one keep-alive connection, one request at a time. */
 
 const READ_BYTES = 16_384;
 const BODY_BYTES_MAX = 64 * 1_048_576;
-/** An answer without a length. */
+/** A response without a length. */
 const NO_CONTENT = 204;
 
 const encoder = new TextEncoder();
@@ -21,7 +21,7 @@ export interface RawResponse {
   readonly body: string;
 }
 
-/** A kept-alive connection to 127.0.0.1. */
+/** A keep-alive connection to 127.0.0.1. */
 export class RawHttp implements Disposable {
   readonly #conn: Deno.TcpConn;
   readonly #port: number;
@@ -38,7 +38,7 @@ export class RawHttp implements Disposable {
     return new RawHttp(conn, port);
   }
 
-  /** Sends a JSON body and waits for the answer. Throws when the connection is lost or the answer has no length. */
+  /** Posts a JSON body and returns the response. Throws if the connection is lost or the response has no length. */
   post(
     path: string,
     body: string,
@@ -47,7 +47,7 @@ export class RawHttp implements Disposable {
     return this.send({ method: "POST", path, body, headers });
   }
 
-  /** Sends a request and waits for the answer. Throws as {@linkcode post} does. */
+  /** Sends a request and returns the response. Throws like {@linkcode post}. */
   async send({ method, path, body = "", headers = {} }: RawRequest): Promise<RawResponse> {
     const payload = encoder.encode(body);
     const about = method === "GET"

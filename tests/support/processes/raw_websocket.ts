@@ -1,7 +1,7 @@
 /**
- * A WebSocket client on plain TCP, for load and for tests that cut connections. What is sent within one turn of the event
- * loop leaves in one write, by default; Deno's own client holds frames back for tens of milliseconds,
- * which would be charged to the server.
+ * A WebSocket client on plain TCP, for load and for tests that cut connections. By default, messages of one tick of the event
+ * loop are sent in one write. Deno's own client delays frames for tens of milliseconds,
+ * which would count as latency of the server.
  */
 import { randomBytes } from "node:crypto";
 import { Buffer } from "node:buffer";
@@ -10,11 +10,11 @@ import { ByteQueue } from "./byte_queue.ts";
 export interface RawWebSocketOptions {
   readonly port: number;
   readonly path: string;
-  /** Called with each text message, while the bytes of one read are taken apart. */
+  /** Called synchronously with each text message of a read. */
   readonly onText: (text: string) => void;
-  /** Whether each message leaves in a write of its own, as it does with the WebSocket packages that applications use. */
+  /** Whether each message is a separate write, like with the WebSocket packages that applications use. */
   readonly eachAlone?: boolean;
-  /** Called once when the connection is gone, with the close code or 1006. */
+  /** Called once when the connection is closed, with the close code or 1006. */
   readonly onClose?: (code: number, reason: string) => void;
 }
 
@@ -31,7 +31,7 @@ const decoder = new TextDecoder();
 
 /** An open WebSocket to 127.0.0.1. */
 export class RawWebSocket implements AsyncDisposable {
-  /** Resolves when the connection is gone; never rejects. */
+  /** Resolves when the connection is closed; never rejects. */
   readonly closed: Promise<void>;
   readonly #conn: Deno.TcpConn;
   readonly #options: RawWebSocketOptions;
@@ -41,7 +41,7 @@ export class RawWebSocket implements AsyncDisposable {
   #incoming: Uint8Array<ArrayBuffer>;
   #start: number;
   #end: number;
-  /** Payloads of a message that came in several frames, until its last frame. */
+  /** Payloads of an incomplete fragmented message. */
   #fragments: Uint8Array[] = [];
   #flushing = false;
   #over = false;
@@ -57,7 +57,7 @@ export class RawWebSocket implements AsyncDisposable {
     this.closed = this.#read();
   }
 
-  /** Opens a connection. Throws when the server does not answer with an upgrade. */
+  /** Opens a connection. Throws if the server refuses the upgrade. */
   static async connect(options: RawWebSocketOptions): Promise<RawWebSocket> {
     const conn = await Deno.connect({ hostname: "127.0.0.1", port: options.port });
     conn.setNoDelay(true);
@@ -84,12 +84,12 @@ export class RawWebSocket implements AsyncDisposable {
     }
   }
 
-  /** Queues a text message; what is queued leaves when the current turn ends. Does nothing once the connection is gone. */
+  /** Queues a text message, which is sent at the end of the current tick. Does nothing if the connection is closed. */
   send(text: string): void {
     if (!this.#over) this.#queue(TEXT, encoder.encode(text));
   }
 
-  /** Stops reading, so that the server meets a full window. */
+  /** Stops reading, so that the server's send window fills up. */
   pause(): void {
     this.#paused ??= Promise.withResolvers();
   }
@@ -99,13 +99,13 @@ export class RawWebSocket implements AsyncDisposable {
     this.#paused = null;
   }
 
-  /** Cuts the connection without a close frame, as a lost network does. */
+  /** Closes the connection without a close frame, like a network failure. */
   cut(): void {
     if (this.#over) return;
     this.#finish(1006, "");
   }
 
-  /** Says good-bye, and waits until the connection is gone. */
+  /** Sends a close frame and waits until the connection is closed. */
   async close(): Promise<void> {
     if (!this.#over) {
       this.resume();
@@ -121,7 +121,7 @@ export class RawWebSocket implements AsyncDisposable {
     return this.close();
   }
 
-  /** The mask is zero: it must be there, but the bytes of this load are its own and need no protection from proxies. */
+  /** The mask is zero. It is required, but this client needs no protection from proxies. */
   #queue(opcode: number, payload: Uint8Array): void {
     const length = payload.length;
     const extended = length < 126 ? 0 : length < 65_536 ? 2 : 8;
@@ -181,7 +181,7 @@ export class RawWebSocket implements AsyncDisposable {
     }
   }
 
-  /** Hands on every whole frame that has arrived, and makes room for the next read. */
+  /** Calls back with each complete frame and prepares the buffer for the next read. */
   #takeApart(): void {
     const bytes = this.#incoming;
     let needed = 0;
@@ -209,7 +209,7 @@ export class RawWebSocket implements AsyncDisposable {
       this.#start = 0;
       this.#end = kept;
     }
-    // A read that filled the buffer says that more waits: a larger one saves reads.
+    // A full buffer means that more data is waiting. A larger buffer saves reads.
     if (needed > bytes.length || (full && bytes.length < READ_BYTES_MAX)) {
       this.#incoming = new Uint8Array(Math.max(needed, bytes.length * 2));
       this.#incoming.set(bytes.subarray(0, kept));

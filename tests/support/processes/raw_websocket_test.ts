@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { RawWebSocket } from "./raw_websocket.ts";
 
-/** A server that echoes, closes on "close" with 1012, and sends a message of its own on "large". */
+/** A server that echoes, closes with 1012 on "close", and sends a large message on "large". */
 function echoServer() {
   return Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, (request) => {
     if (!request.headers.has("upgrade")) return new Response("no");

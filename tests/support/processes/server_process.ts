@@ -1,4 +1,4 @@
-/** The server under test: a real process started as an operator starts it. */
+/** The server under test, in a real process. */
 import { join } from "node:path";
 import { runtimeEnvironment } from "../../../mod/kit/processes/program.ts";
 import { Child, projectDir } from "./child.ts";
@@ -7,11 +7,11 @@ import { RawHttp } from "./raw_http.ts";
 export interface ServerOptions {
   /** Folder of the database. */
   readonly dataDir: string;
-  /** Folder of the app's functions, from the project's folder. */
+  /** Folder of the app's functions, relative to the project. */
   readonly functions: string;
-  /** Module to start; `main.ts` when left out. */
+  /** Module to start. Default: `main.ts`. */
   readonly entry?: string;
-  /** Port to listen on; any free one when left out. */
+  /** Port to listen on. Default: a free port. */
   readonly port?: number;
   /** Further flags of `serve`. */
   readonly flags?: readonly string[];
@@ -19,11 +19,11 @@ export interface ServerOptions {
   readonly runtimeFlags?: readonly string[];
   /** See `ChildOptions`. */
   readonly starter?: readonly string[] | undefined;
-  /** Called with each line of its output. */
+  /** Called with each line of output. */
   readonly onLine?: (line: string) => void;
 }
 
-/** A function call's answer over HTTP. */
+/** A function's answer over HTTP. */
 interface CallAnswer {
   readonly status: "success" | "error";
   readonly value?: unknown;
@@ -43,7 +43,7 @@ export class ServerProcess implements AsyncDisposable {
     this.exited = child.exited;
   }
 
-  /** Starts a server and waits until it says where it listens. Throws with its last output when it does not. */
+  /** Starts a server and waits until it listens. Throws with its last output on failure. */
   static async start(options: ServerOptions): Promise<ServerProcess> {
     const child = new Child({
       args: [
@@ -75,7 +75,7 @@ export class ServerProcess implements AsyncDisposable {
     }
   }
 
-  /** Calls a function over HTTP and returns its value. Throws the server's message when it fails. */
+  /** Calls a function over HTTP and returns its value. Throws the server's message if it fails. */
   async call(
     kind: "query" | "mutation",
     udfPath: string,
@@ -88,7 +88,7 @@ export class ServerProcess implements AsyncDisposable {
     return answer.value;
   }
 
-  /** Its last output: its log. */
+  /** The last lines of its log. */
   get lastOutput(): string {
     return this.#child.lastOutput;
   }
@@ -97,7 +97,7 @@ export class ServerProcess implements AsyncDisposable {
     return this.#child.stop();
   }
 
-  /** SIGKILL to the server's main process. */
+  /** Sends SIGKILL to the server's main process. */
   kill(): Promise<void> {
     return this.#child.kill();
   }
