@@ -27,18 +27,18 @@ const CONCURRENT_OPENS = 64;
 
 export class ReconnectingSockets implements AsyncDisposable {
   readonly #options: ReconnectingSocketsOptions;
-  readonly #sockets = new Set<RawWebSocket>();
+  /** Open sockets by index. */
+  readonly #sockets = new Map<number, RawWebSocket>();
+  /** First results of the open sockets, by index. */
+  readonly #results = new Map<number, string>();
   readonly #closeCodes: Record<string, number> = {};
-  #values: Record<string, number> = {};
   #firstOpenAt = 0;
   #firstCloseAt = 0;
-  #missingResults = 0;
   #complete: PromiseWithResolvers<number> = Promise.withResolvers();
   #isDisposed = false;
 
   private constructor(options: ReconnectingSocketsOptions) {
     this.#options = options;
-    this.#missingResults = options.sockets;
   }
 
   /** Opens the sockets and waits for the first result of each. */
@@ -60,37 +60,41 @@ export class ReconnectingSockets implements AsyncDisposable {
       closeCodes: { ...this.#closeCodes },
       lastResultMs: completeAt - this.#firstOpenAt,
       interruptionMs: completeAt - this.#firstCloseAt,
-      values: this.#values,
+      values: countEach(this.#results.values()),
     };
     this.#reset();
     return result;
   }
 
   #reset(): void {
-    this.#missingResults = this.#options.sockets;
+    this.#results.clear();
     this.#complete = Promise.withResolvers();
     this.#firstOpenAt = this.#firstCloseAt = 0;
-    this.#values = {};
   }
 
   async #connect(index: number): Promise<void> {
     const { port, udfPath, args, queries } = this.#options;
+    let isClosed = false;
     const socket = await RawWebSocket.connect({
       port,
       path: "/api/sync",
       onText: (text) => {
         if (text.startsWith('{"type":"Ping"')) return socket.send(pong);
-        if (text.startsWith('{"type":"Transition"')) this.#receive(text);
+        if (text.startsWith('{"type":"Transition"')) this.#receive(index, text);
       },
+      // May be called before `socket` is assigned.
       onClose: (code) => {
-        this.#sockets.delete(socket);
+        isClosed = true;
+        this.#sockets.delete(index);
+        this.#results.delete(index);
         if (this.#isDisposed) return;
         this.#firstCloseAt ||= performance.now();
         this.#closeCodes[code] = (this.#closeCodes[code] ?? 0) + 1;
         setTimeout(() => void this.#reconnect(index), Math.random() * JITTER_MS);
       },
     });
-    this.#sockets.add(socket);
+    if (isClosed) return;
+    this.#sockets.set(index, socket);
     this.#firstOpenAt ||= performance.now();
     socket.send(connectMessage());
     socket.send(subscribeMessage([{ udfPath, args: args.replace("{n}", String(index % queries)) }]));
@@ -107,16 +111,21 @@ export class ReconnectingSockets implements AsyncDisposable {
     }
   }
 
-  #receive(text: string): void {
-    const value = /"value":(.*),"logLines"/.exec(text)?.[1] ?? text;
-    this.#values[value] = (this.#values[value] ?? 0) + 1;
-    if (--this.#missingResults === 0) this.#complete.resolve(performance.now());
+  #receive(index: number, text: string): void {
+    this.#results.set(index, /"value":(.*),"logLines"/.exec(text)?.[1] ?? text);
+    if (this.#results.size === this.#options.sockets) this.#complete.resolve(performance.now());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isDisposed = true;
-    const sockets = [...this.#sockets];
+    const sockets = [...this.#sockets.values()];
     for (const socket of sockets) socket.cut();
     await Promise.all(sockets.map((socket) => socket.closed));
   }
+}
+
+function countEach(values: Iterable<string>): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const value of values) counts[value] = (counts[value] ?? 0) + 1;
+  return counts;
 }

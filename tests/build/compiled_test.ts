@@ -42,7 +42,7 @@ Deno.test("the launcher unpacks once, and again if something is damaged", async 
 
   await t.step("deno compile takes the launcher's flags and includes all files", async () => {
     const file = `${machine.dir}/compiled`;
-    // A stand-in that has the form of a denort but does not run the program.
+    // A stand-in with the format of a denort that does not run the program.
     await compileLauncher(folder, { file, denort: Deno.execPath() });
     const [program, archive, runtime] = await Promise.all(
       [file, `${folder}/payload/archive`, Deno.execPath()].map(async (path) => (await Deno.stat(path)).size),

@@ -1,4 +1,4 @@
-/** The zod of isolates is what the package gives. */
+/** The zod of isolates matches the package. */
 import assert from "node:assert/strict";
 import { isolateZod } from "../../mod/build/isolate_zod.ts";
 

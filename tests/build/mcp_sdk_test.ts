@@ -1,4 +1,4 @@
-/** The part of the MCP SDK in the repository is what the package gives. */
+/** The part of the MCP SDK in the repository matches the package. */
 import assert from "node:assert/strict";
 import { mcpSdk } from "../../mod/build/mcp_sdk.ts";
 

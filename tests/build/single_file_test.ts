@@ -136,7 +136,7 @@ async function overwrite(path: string, { at, bytes }: { at: number; bytes: Uint8
   assert.equal(await file.write(bytes), bytes.length);
 }
 
-Deno.test("a production configuration contains only what is needed", () => {
+Deno.test("a production configuration contains only required options", () => {
   const { project, lock } = productionConfig({
     project: JSON.stringify({
       version: "1",

@@ -96,7 +96,7 @@ Deno.test("a clone starts while another start removes old bundles", async () => 
   try {
     await Deno.mkdir(join(clone, "mod/.bundles/incomplete"), { recursive: true });
     await Deno.mkdir(join(clone, "mod/.bundles/built.1"));
-    // Listed, but its target is gone.
+    // Listed, but the target is missing.
     await Deno.symlink(join(clone, "gone"), join(clone, "mod/.bundles/removed"));
     const { help, warnings, bundles } = await helpOf(clone);
     assert.match(help, /--data/);

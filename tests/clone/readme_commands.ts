@@ -71,7 +71,7 @@ function shell(
   command: string,
   { dir, env }: { readonly dir: string; readonly env: Record<string, string> },
 ) {
-  // A process group of its own: npx does not forward signals, so the whole group is signaled, as a terminal does.
+  // A separate process group: npx does not forward signals, so the whole group is signaled, like by a terminal.
   return new Deno.Command("setsid", {
     args: ["sh", "-c", command],
     cwd: dir,
@@ -126,7 +126,7 @@ async function serves(command: string, place: Place): Promise<void> {
     assert.equal((await (await fetch(`${url}/api/health`)).json()).status, "ok");
     await signalGroup(child.pid, "INT");
     await child.status;
-    // npx ends before what it started: the server's output ends when the server does.
+    // npx ends before its child, so wait for the end of the server's output.
     await reading;
     await assert.rejects(fetch(`${url}/api/health`), "the server is gone");
   } finally {

@@ -1,6 +1,6 @@
 /**
  * Clients append to lists and read them, over sockets and over HTTP, while servers are killed, frozen, replaced and cut off.
- * Afterwards a checker searches anomalies in what the clients saw.
+ * Afterwards a checker searches for anomalies in the results of the clients.
  *
  * `deno task test:long consistency` runs each setup for longer. Environment variables: `SYNCLINE_CONSISTENCY_SETUPS` names
  * setups (single, workers, cluster; separated by commas), `SYNCLINE_CONSISTENCY_SEED` sets the seed, and
@@ -44,7 +44,7 @@ async function run(setup: Setup): Promise<void> {
   const work = Promise.all(clients.map((client) => client.run()));
   const faults: string[] = [];
   try {
-    // Each kind comes once before one comes again.
+    // Each kind occurs once before any is repeated.
     let kinds: string[] = [];
     for (const endAt = performance.now() + RUN_MS; performance.now() < endAt;) {
       await progress(recorder);
@@ -81,7 +81,7 @@ async function run(setup: Setup): Promise<void> {
   }
 }
 
-/** Waits until clients have written, queried and seen something more. */
+/** Waits until clients have written, queried and received something more. */
 async function progress({ mutations, queries, views }: Recorder): Promise<void> {
   const lists = [mutations, queries, views];
   const wanted = lists.map(({ length }) => length + PROGRESS);

@@ -1,4 +1,4 @@
-/** Two queries over one invariant, under concurrent writers: no Transition ever shows them at different moments. */
+/** Two queries with one invariant and concurrent writers: no Transition may contain them at different times. */
 import assert from "node:assert/strict";
 import { ServerProcess } from "../support/processes/server_process.ts";
 import { random, rounds, seed, until } from "./support/rounds.ts";
@@ -11,17 +11,17 @@ const READERS = 16;
 const SLOW_READERS = 2;
 const TRANSITIONS_PER_ROUND = 2000;
 const TRANSITIONS_PER_ROUND_SLOW = 100;
-/** One Transition in so many makes a reader drop one of its queries and add it again. */
+/** After one Transition in this many, a reader removes one of its queries and adds it again. */
 const RESUBSCRIBE_ONE_IN = 50;
 const TRANSITIONS_MS = 600_000;
 
 interface Reader {
   readonly client: SyncClient;
-  /** Transitions after which both amounts were there and were compared. */
+  /** Number of Transitions after which both amounts were present and compared. */
   readonly compared: () => number;
 }
 
-/** A client that is subscribed to both amounts and compares them after each Transition. */
+/** A client that subscribes to both amounts and compares them after each Transition. */
 async function compare(
   port: number,
   options: { readonly slow: boolean; readonly onDifference: (text: string) => void },
@@ -53,7 +53,7 @@ async function compare(
   return { client, compared: () => count };
 }
 
-/** A client that moves amounts, one after another, until the answer of `goesOn` is no. */
+/** A client that moves amounts one after another while `goesOn` returns true. */
 async function move(port: number, goesOn: () => boolean): Promise<SyncClient> {
   let requestId = 0;
   const next = () => {
@@ -72,7 +72,7 @@ async function move(port: number, goesOn: () => boolean): Promise<SyncClient> {
   return client;
 }
 
-/** Lets writers and readers work until so many Transitions were compared. */
+/** Runs writers and readers until this many Transitions were compared. */
 async function compareTransitions(wanted: number, options: { readonly slowReaders: number }): Promise<void> {
   const dataDir = await Deno.makeTempDir({ prefix: "syncline-invariant-" });
   const readers: Reader[] = [];

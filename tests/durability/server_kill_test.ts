@@ -94,7 +94,7 @@ Deno.test("acknowledged mutations survive kill -9 of the server, whole and once,
         await pause(random() * LOAD_MS_MAX);
         orphans = (await processTree(server.pid)).slice(1);
         assert(orphans.length > 0, "the server has no isolates");
-        // Every other time main dies alone, and the isolates find out that it is gone.
+        // Every other time only main is killed, and the isolates detect it.
         if (round % 2 === 0) await killNow([server.pid, ...orphans]);
         await server.kill();
       }

@@ -11,7 +11,7 @@ import { SyncClient } from "./support/sync_client.ts";
 const WRITERS = 64;
 const OBSERVERS = 4;
 const BETWEEN_MS_MAX = 300;
-/** How often the writer is looked at before it is killed wherever it is. */
+/** Checks of the writer's position before it is killed at any position. */
 const LOOKS_MAX = 40;
 const BETWEEN_LOOKS_MS_MAX = 10;
 /** Time for main to pass on all answers it received, while the writer is stopped. */
@@ -52,8 +52,8 @@ function watchOwnAppends(appender: Appender): void {
 }
 
 /**
- * Kills the writer, if it can be met there between a commit and the sending of its answers: what is then in the database
- * was not published. Returns whether that was so.
+ * Kills the writer, if possible between a commit and its answers, so that the commit is in the database but not published.
+ * Returns whether that was the case.
  */
 async function killInTheMiddle(
   server: ServerProcess,
@@ -73,7 +73,7 @@ async function killInTheMiddle(
   return between;
 }
 
-/** A client that notes what the total was at which ts. */
+/** A client that records the total at each ts. */
 async function observe(port: number, seen: Map<number, number>[]): Promise<SyncClient> {
   const totals = new Map<number, number>();
   seen.push(totals);

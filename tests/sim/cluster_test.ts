@@ -1,4 +1,4 @@
-/** The simulation of a cluster in short: fresh seeds, and bugs it has to find. */
+/** A short simulation of a cluster: fresh seeds, and planted bugs that it must find. */
 import assert from "node:assert/strict";
 import { PostgresRows } from "../../mod/cluster/postgres/postgres_rows.ts";
 import { simulateCluster } from "./cluster/cluster_simulation.ts";
@@ -12,16 +12,16 @@ import { repeats } from "../support/long_runs.ts";
 import { Violation } from "./support/simulation.ts";
 
 const STEPS = 1_500;
-/** Seeds after which a planted bug has to be found. */
+/** Maximum number of seeds to find a planted bug. */
 const SEEDS_MAX = 200;
 /** Fresh seeds. */
 const SEEDS = repeats(5, 1_000);
 
-Deno.test("[PG1] [PG2] [PG3] [PG5] [PG7] [PG13] [PG16] [PG26] no seed breaks a promise on two servers with one log", async () => {
+Deno.test("[PG1] [PG2] [PG3] [PG5] [PG7] [PG13] [PG16] [PG26] no seed violates a guarantee on two servers with one log", async () => {
   const first = crypto.getRandomValues(new Uint32Array(1))[0] ?? 0;
   for (let n = 0; n < SEEDS; n++) {
     const seed = (first + n) >>> 0;
-    // The violation's message carries the seed and the step.
+    // The violation's message contains the seed and the step.
     await simulateCluster({ seed, steps: STEPS });
   }
 });
@@ -36,12 +36,12 @@ Deno.test("the simulated cluster produces the situations it is meant to test", a
   }
 });
 
-Deno.test("equal seeds give equal runs of the cluster", async () => {
+Deno.test("equal seeds result in equal runs of the cluster", async () => {
   const run = () => simulateCluster({ seed: 7, steps: 700 });
   assert.deepEqual(await run(), await run());
 });
 
-/** Runs seeds until one fails with this, always the same ones. The first is one that found the bug, which saves time. */
+/** Runs the same seeds until one fails with this message. The first is known to find the bug, which saves time. */
 async function findBug(
   violation: RegExp,
   { first, ...options }: { readonly first: number; readonly letsInAtOnce?: boolean },
@@ -58,7 +58,7 @@ async function findBug(
   throw new Error(`The bug was not found with ${SEEDS_MAX} seeds`);
 }
 
-/** Puts another method in the place of one, until disposed of. */
+/** Replaces a method until it is disposed. */
 function planted<Owner extends object, Name extends keyof Owner>(
   owner: Owner,
   { name, by }: { readonly name: Name; readonly by: (original: Owner[Name]) => Owner[Name] },
@@ -94,7 +94,7 @@ Deno.test("a planted bug of the cluster is found: a server ignores the ts that a
   await findBug(/a new socket shows an older state than was seen/, { first: 41 });
 });
 
-/** A failure is taken for a rollback: by the client, and by what looks after it. */
+/** A failure counts as a rollback for the client and the checks. */
 const UNTRUE = /a mutation is committed that was answered as a failure|error of mutation|success of mutation/;
 
 Deno.test("a planted bug of the cluster is found: a row with an unknown outcome counts as rolled back", async () => {

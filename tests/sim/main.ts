@@ -1,6 +1,6 @@
 /**
  * Runs the simulations, of one server and of a cluster, with fresh seeds for as long as asked: `deno task test:sim [seconds]
- * [first seed]`. A seed that fails is printed, that of one server made as small as it gets; the exit code is 1 then.
+ * [first seed]`. Prints a failing seed, which it reduces for one server. The exit code is 1 then.
  */
 import { simulateCluster } from "./cluster/cluster_simulation.ts";
 import { minimise } from "./support/minimise.ts";

@@ -1,29 +1,29 @@
-/** The simulation in short: fresh seeds, seeds that once failed, and bugs it has to find. */
+/** A short simulation: fresh seeds, seeds that once failed, and planted bugs that it must find. */
 import assert from "node:assert/strict";
 import { plantedBugs } from "./support/planted_bugs.ts";
 import { repeats } from "../support/long_runs.ts";
 import { simulate, Violation } from "./support/simulation.ts";
 
 const STEPS = 1_000;
-/** Seeds after which a planted bug has to be found. */
+/** Maximum number of seeds to find a planted bug. */
 const SEEDS_MAX = 300;
 /** Fresh seeds. */
 const SEEDS = repeats(8, 2_000);
 
-Deno.test("no seed breaks a promise of the contract", async () => {
+Deno.test("no seed violates a guarantee of the contract", async () => {
   const first = crypto.getRandomValues(new Uint32Array(1))[0] ?? 0;
   for (let n = 0; n < SEEDS; n++) {
     const seed = (first + n) >>> 0;
-    // The violation's message carries the seed and the step.
+    // The violation's message contains the seed and the step.
     await simulate({ seed, steps: STEPS });
   }
 });
 
-Deno.test("equal seeds give equal runs", async () => {
+Deno.test("equal seeds result in equal runs", async () => {
   assert.deepEqual(await simulate({ seed: 7, steps: 500 }), await simulate({ seed: 7, steps: 500 }));
 });
 
-/** Runs seeds until one fails, always the same ones. */
+/** Runs the same seeds until one fails. */
 async function findBug(options: { readonly forgetCaller?: boolean } = {}): Promise<void> {
   for (let seed = 1; seed <= SEEDS_MAX; seed++) {
     try {

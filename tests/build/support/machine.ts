@@ -86,7 +86,7 @@ export class Machine implements AsyncDisposable {
   /** `command`: the program, by its path, and its arguments. Starts it from the app's folder. */
   start(command: readonly string[], env: Record<string, string> = {}): Run {
     const process = new Deno.Command("/bin/sh", {
-      // The shell opens a script as the kernel would; its path is what it reads itself by.
+      // The shell opens a script like the kernel does, and the script reads itself by that path.
       args: ["-c", 'exec "$0" "$@"', ...command],
       cwd: `${this.dir}/app`,
       clearEnv: true,
@@ -114,7 +114,7 @@ export class Machine implements AsyncDisposable {
     return { code, output: output.text };
   }
 
-  /** Starts `serve` at a free port; gives its address as well. */
+  /** Starts `serve` on a free port. Also returns its address. */
   async serve(command: readonly string[], env: Record<string, string> = {}): Promise<Run & { url: string }> {
     const run = this.start([...command, "serve", "--port", "0"], env);
     let url: string | undefined;

@@ -34,12 +34,12 @@ async function build({ path }: TempFolder): Promise<string> {
   return file;
 }
 
-/** A stand-in for the runtime: prints the start of the help text. */
+/** A stand-in for the runtime that prints the start of the help text. */
 const STAND_IN = "#!/bin/sh\necho 'Usage: syncline'\n";
 
 /**
- * Writes an archive of the form that the build makes to a path, with a stand-in for the server: unpacking it takes a moment.
- * Tests of how it is unpacked, replaced and removed need no more.
+ * Writes an archive in the format of the build, with a stand-in for the server, so that unpacking takes little time. Tests of
+ * unpacking, replacing and removing need no more.
  */
 export async function writeSmallArchive(path: string): Promise<PayloadName> {
   await using work = await TempFolder.with({
@@ -56,7 +56,7 @@ export async function writeSmallArchive(path: string): Promise<PayloadName> {
   return { id, version: "0.0.0" };
 }
 
-/** Writes a single file with the stand-in for the server to a path. */
+/** Writes a single file with the stand-in for the server. */
 export async function writeSmallFile(path: string): Promise<void> {
   await using work = new TempFolder();
   const archive = join(work.path, "archive");
@@ -65,7 +65,7 @@ export async function writeSmallFile(path: string): Promise<void> {
   await Deno.writeFile(path, await Deno.readFile(archive), { append: true });
 }
 
-/** Writes the archive that it carries to a path, and says what it is. */
+/** Writes the archive that the file contains and returns its kind. */
 export async function archiveOf(file: string, path: string): Promise<PayloadName> {
   using from = await Deno.open(file);
   const bytes = new Uint8Array(HEAD_BYTES);

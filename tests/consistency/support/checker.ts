@@ -1,7 +1,7 @@
 /**
- * Finds anomalies in a history of appends and reads. The final lists give the order of all appends, from which follow the
- * dependencies between operations. Mutations must be strict-serializable. Queries must be serializable, and include what
- * their machine acknowledged before they started. Views must be the state at their ts.
+ * Finds anomalies in a history of appends and reads. The final lists show the order of all appends, which determines the
+ * dependencies between operations. Mutations must be strict-serializable. Queries must be serializable and include all
+ * writes that their machine acknowledged before they started. Views must be the state at their ts.
  */
 import { type Edge, Graph } from "./graph.ts";
 import { type Anomaly, describe, type History, type Lists, type Mutation, type Query } from "./history.ts";
@@ -32,7 +32,7 @@ interface Bounds {
 export function check(history: History): Anomaly[] {
   const checker = new Checker(history);
   checker.checkLists();
-  // A wrong list causes many cycles, which say nothing more.
+  // A wrong list causes many cycles, which add no information.
   if (checker.anomalies.length === 0) checker.checkCycles();
   if (checker.anomalies.length === 0) checker.checkTimestamps();
   return checker.anomalies;

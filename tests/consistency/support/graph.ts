@@ -1,8 +1,8 @@
 /** A graph of dependencies between operations, and the search for its shortest cycles. */
 
 /**
- * `ww`: the target appended after the source. `wr`: the target read what the source appended. `rw`: the target appended what
- * the source did not read. `time`: the target started after the source was answered.
+ * `ww`: the target appended after the source. `wr`: the target read the source's append. `rw`: the source did not read the
+ * target's append. `time`: the target started after the source was answered.
  */
 export type EdgeKind = "ww" | "wr" | "rw" | "time";
 
@@ -14,7 +14,7 @@ export interface Edge {
   readonly key?: string;
 }
 
-/** Cycles that are searched with fewer kinds of edges first, so that an anomaly gets the strongest name. */
+/** Searches cycles with fewer kinds of edges first, so that an anomaly gets the strongest name. */
 const SEARCHES: readonly (readonly EdgeKind[])[] = [
   ["ww"],
   ["ww", "wr"],

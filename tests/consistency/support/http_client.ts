@@ -65,7 +65,7 @@ export class HttpClient {
     this.#recorder.queries.push({ id, machine: machine.name, startedAt, lists });
   }
 
-  /** A mutation without a request id, which is not sent again. */
+  /** A mutation without a request id, which is not repeated. */
   async #mutateOnce(sent: SentMutation): Promise<void> {
     const { name } = this.#machine;
     const answer = await this.#call("mutation", { path: "lists:apply", args: { steps: stepsOf(sent) } });
@@ -75,7 +75,7 @@ export class HttpClient {
     this.#next(answer);
   }
 
-  /** A mutation with a request id, which is sent again until its outcome is known. */
+  /** A mutation with a request id, which is repeated until its outcome is known. */
   async #mutate(sent: SentMutation, requestId: number): Promise<void> {
     const headers = { "Syncline-Request": `${this.#session} ${requestId}` };
     while (performance.now() < this.#endAt) {
@@ -104,7 +104,7 @@ export class HttpClient {
     return true;
   }
 
-  /** Notes a failure, and continues with the next machine. */
+  /** Records a failure and continues with the next machine. */
   #next({ errorData, errorMessage }: Answer): void {
     this.#recorder.error(`HTTP: ${errorData?.code ?? errorMessage ?? "no answer"}`);
     this.#at++;
@@ -115,7 +115,7 @@ export class HttpClient {
     try {
       const response = await fetch(`http://127.0.0.1:${this.#machine.port}/api/${kind}`, {
         method: "POST",
-        // A new connection each, which the kernel gives to one of the processes that share a port.
+        // A new connection for each request, which the kernel assigns to one of the processes that share a port.
         headers: { ...headers, connection: "close" },
         body: JSON.stringify(body),
         signal: AbortSignal.timeout(ANSWER_MS),

@@ -26,7 +26,7 @@ export interface Machine {
 export interface Setup extends AsyncDisposable {
   readonly machines: readonly Machine[];
   readonly faults: readonly string[];
-  /** Injects a fault. Resolves when everything serves again. `pick` returns a random integer below its argument. */
+  /** Injects a fault. Resolves when all processes serve again. `pick` returns a random integer below its argument. */
   inflict(fault: string, pick: (below: number) => number): Promise<void>;
   /** The newest output of the servers. */
   lastOutput(): string;

@@ -1,5 +1,5 @@
 /**
- * A client that mutates and subscribes over sockets. It sends unanswered mutations again on the next socket, and connects to
+ * A client that mutates and subscribes over sockets. It repeats unanswered mutations on the next socket, and connects to
  * the machines one after the other.
  */
 import type { MutationResponse } from "../../../mod/protocol/server_messages.ts";
@@ -13,11 +13,11 @@ const IN_FLIGHT_MAX = 2;
 const PAUSE_MS = 30;
 const RECONNECT_MS = 50;
 const CONNECT_MS = 3_000;
-/** The client replaces a socket on which nothing arrives while it waits for something. */
+/** The client replaces a socket that receives nothing during a wait. */
 const SILENT_MS = 6_000;
-/** A server waits ten seconds for the ts that a client has seen, and then shows what it has. */
+/** A server waits ten seconds for the ts that a client has seen, and then serves its current state. */
 const OBSERVED_MS = 9_000;
-/** One pause in so many replaces the subscriptions, or cuts the connection. */
+/** One pause in this many replaces the subscriptions or cuts the connection. */
 const WATCH_ONE_IN = 20;
 const CUT_ONE_IN = 300;
 const END_MS = 60_000;
@@ -48,7 +48,7 @@ export class SocketClient {
     this.#endAt = performance.now() + END_MS;
   }
 
-  /** Works until all mutations are answered and shown after {@linkcode stop}. */
+  /** Runs until all mutations are answered and delivered after {@linkcode stop}. */
   async run(): Promise<void> {
     let isSettled = false;
     while (!isSettled && performance.now() < this.#endAt) {
@@ -63,7 +63,7 @@ export class SocketClient {
     for (const sent of this.#pending.values()) this.#recorder.unknown(sent, "no machine");
   }
 
-  /** Works with one socket until it is lost. Returns whether everything is settled. */
+  /** Uses one socket until it is lost. Returns whether all mutations are settled. */
   async #useSocket(): Promise<boolean> {
     const machine = this.#machines[this.#at % this.#machines.length];
     if (machine === undefined) throw new Error("There are no machines");

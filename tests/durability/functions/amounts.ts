@@ -1,10 +1,10 @@
-/** Two amounts with a constant sum, each read by a query of its own. */
+/** Two amounts with a constant sum. A separate query reads each of them. */
 import { untypedMutation, untypedQuery } from "syncline/server";
 import { z } from "zod";
 
 const name = z.enum(["a", "b"]);
 
-/** Creates both. */
+/** Creates both amounts. */
 export const create = untypedMutation({
   args: { sum: z.int() },
   handler: async (ctx, { sum }) => {
@@ -27,17 +27,17 @@ export const move = untypedMutation({
   },
 });
 
-/** One of the two. */
+/** Returns one of the amounts. */
 export const get = untypedQuery({
   args: { name },
   handler: async (ctx, { name }) =>
     (await ctx.db.query("amounts").withIndex("by_name", (q) => q.eq("name", name)).unique())?.amount ?? null,
 });
 
-/** Turns of a loop that take several times as long as a query may before others are run beside it. */
+/** Iterations of a loop that takes several times as long as a query may before other readers take over. */
 const SLOW_TURNS = 30_000_000;
 
-/** Both, slowly: what waits behind it is run by other readers. */
+/** Returns both amounts slowly, so that other readers run the queued queries. */
 export const slowly = untypedQuery({
   args: {},
   handler: async (ctx) => {

@@ -2,7 +2,7 @@
 import { untypedMutation, untypedQuery } from "syncline/server";
 import { z } from "zod";
 
-/** Notes `sequence` twice and counts it twice. Its answer would be another one if it ran again. */
+/** Records `sequence` twice and counts it twice. A second run would return a different result. */
 export const append = untypedMutation({
   args: { writer: z.int(), sequence: z.int() },
   handler: async (ctx, { writer, sequence }) => {
@@ -21,7 +21,7 @@ export const append = untypedMutation({
   },
 });
 
-/** A writer's appends since `from`, by number, from both tables. */
+/** Returns a writer's appends since `from`, by number, from both tables. */
 export const entries = untypedQuery({
   args: { writer: z.int(), from: z.int() },
   handler: async (ctx, { writer, from }) => {
@@ -33,7 +33,7 @@ export const entries = untypedQuery({
   },
 });
 
-/** A writer's count and the highest number it appended to each table. */
+/** Returns a writer's count and the highest number it appended to each table. */
 export const newest = untypedQuery({
   args: { writer: z.int() },
   handler: async (ctx, { writer }) => {
@@ -47,7 +47,7 @@ export const newest = untypedQuery({
   },
 });
 
-/** How often anybody appended. */
+/** Returns the number of all appends. */
 export const total = untypedQuery({
   args: {},
   handler: async (ctx) => (await ctx.db.query("totals").unique())?.count ?? 0,

@@ -8,9 +8,9 @@ export default defineSchema({
   /** Each append writes one document here and the same in `rights`. */
   lefts: defineTable(entry).index("by_writer", ["writer", "sequence"]),
   rights: defineTable(entry).index("by_writer", ["writer", "sequence"]),
-  /** How often each writer appended. */
+  /** Number of appends of each writer. */
   counters: defineTable({ writer: z.int(), count: z.int() }).index("by_writer", ["writer"]),
-  /** One document: how often anybody appended. */
+  /** One document: the number of all appends. */
   totals: defineTable({ count: z.int() }),
   /** Two documents, `a` and `b`, whose amounts always have the same sum. */
   amounts: defineTable({ name: z.string(), amount: z.int() }).index("by_name", ["name"]),

@@ -1,6 +1,6 @@
 /**
- * A client that appends to the log, keeps a number of appends in flight, and remembers what it sent and what was answered,
- * over as many sockets and servers as it takes.
+ * A client that appends to the log and keeps several appends in flight. It records requests and responses across sockets and
+ * servers.
  */
 import type { MutationResponse } from "../../../mod/protocol/server_messages.ts";
 import { SyncClient } from "./sync_client.ts";
@@ -10,7 +10,7 @@ const IN_FLIGHT = 3;
 export interface AppenderOptions {
   /** Without a session nothing of it is de-duplicated, so nothing can be sent again. */
   readonly session: boolean;
-  /** Returns the pause after an answer; then at most one append is in flight. Without it there are no pauses. */
+  /** Returns the pause after an answer; then at most one append is in flight. Default: no pauses. */
   readonly pauseMs?: () => number;
 }
 
@@ -28,7 +28,7 @@ export class Appender {
   sent = 0;
   /** Newest ts in an answer. */
   newestTs = 0;
-  /** Closed sockets that nobody here closed. */
+  /** Sockets that the other side closed. */
   closes = 0;
   /** Called after each Transition of the open socket, and after each first answer. */
   onChange: (change: { readonly sequence: number; readonly ts: number } | null) => void = () => {};

@@ -1,5 +1,5 @@
 /**
- * Reads the newest committed ts of a database, in a thread of its own: SQLite may wait for a lock that a stopped process holds.
+ * Reads the newest committed ts of a database in a separate thread, because SQLite may wait for a lock of a stopped process.
  * Each message is the database's path and is answered with the ts.
  */
 import { DatabaseSync, type StatementSync } from "node:sqlite";

@@ -7,12 +7,12 @@ import type { ServerProcess } from "../../support/processes/server_process.ts";
 /** Rounds of each test. */
 export const rounds = repeats(3, 50);
 
-/** Seed of the moments; what is running at a moment is not under its control. */
+/** Seed of the times of faults. Concurrent work is not deterministic. */
 export const seed = Number(Deno.env.get("SYNCLINE_SEED") ?? Date.now() % 1_000_000);
 
 export const random = mulberry32(seed);
 
-/** Waits until something holds. Throws with what it was, and with the server's log, when it does not in time. */
+/** Waits until a condition is true. Throws with its description and the server's log after a timeout. */
 export function until(
   holds: () => boolean,
   { what, server, ...options }: {

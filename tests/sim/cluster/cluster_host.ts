@@ -1,6 +1,6 @@
 /**
- * The isolates of one server of the simulated cluster: the real engine on a file of its own, which as the leader commits a group
- * when its row is appended, and as a follower applies rows. The simulation runs its steps.
+ * The isolates of one server of the simulated cluster: the real engine on a file. As the leader it commits a group when its row
+ * is appended; as a follower it applies rows. The simulation runs its steps.
  */
 import {
   type CommitEntry,
@@ -97,7 +97,7 @@ export class ClusterHost extends ReadingHost {
     return this.#ts;
   }
 
-  /** Where the database stands. */
+  /** Current position of the database. */
   get position(): Reached {
     const reached = reachedBy(this.#writer);
     if (reached === null) throw new Error("The database has no history");
@@ -146,7 +146,7 @@ export class ClusterHost extends ReadingHost {
     });
   }
 
-  /** Commits rows as a follower does, and reports them. */
+  /** Commits rows like a follower and reports them. */
   async apply(rows: readonly JournalRow[]): Promise<void> {
     let reported: RowsApplied | RowsRefused | null = null;
     const sender = {
@@ -189,7 +189,7 @@ export class ClusterHost extends ReadingHost {
       return void this.#queued.unshift(...open.answered.map(({ waiting }) => waiting));
     }
     if (refused === null) {
-      // The next writer finds that the history has a row which it lacks.
+      // The next writer finds a row in the history that it lacks.
       this.#lost.push(...open.answered.map(({ waiting }) => waiting));
       return void rows.begins(this.position);
     }

@@ -1,7 +1,7 @@
 /**
- * The simulation of a cluster: two servers with hubs and engines of their own on one log with faults, model clients that go from
- * one to the other, and an oracle that receives the log's rows. Clock, sockets, links, statements and deaths are in the
- * hands of a seed.
+ * The simulation of a cluster: two servers, each with a hub and an engine, on one log with faults, model clients that switch
+ * between them, and an oracle that receives the log's rows. A seed controls the clock, sockets, links, statements and
+ * process deaths.
  */
 import assert from "node:assert/strict";
 import { type JournalRow, openWriterDatabase, startClusterHistory } from "../../../mod/engine/mod.ts";
@@ -31,7 +31,7 @@ const weights = {
   readOnce: 5,
   authenticate: 2,
   drop: 0.7,
-  /** A client goes to another server. */
+  /** A client switches to another server. */
   hop: 4,
   toServer: 24,
   toClient: 28,
@@ -41,13 +41,13 @@ const weights = {
   readerDies: 0.5,
   commit: 14,
   writerDies: 0.4,
-  /** The database answers what was asked first, or does it without anybody hearing of it yet. */
+  /** The database answers the oldest request, or executes it without a response yet. */
   database: 50,
   databaseLate: 8,
-  /** Data in transit on a broken connection arrives after all. */
+  /** Data in transit on a broken connection still arrives. */
   arrives: 4,
   cut: 1,
-  /** The connections of a server break with a row on its way. */
+  /** The connections of a server break while a row is in transit. */
   cutRow: 4,
   away: 0.6,
   back: 1.5,
@@ -76,7 +76,7 @@ export interface ClusterSimulationOptions {
 
 export interface ClusterReport extends SimulationReport {
   readonly takeovers: number;
-  /** Rows that were in the log although their commit was not reported when it was asked for. */
+  /** Rows that were in the log although their commit was not reported to the caller. */
   readonly foundLater: number;
   /** Mutations that were rejected, or whose outcome was unknown then. */
   readonly unreported: number;
@@ -86,7 +86,7 @@ export interface ClusterReport extends SimulationReport {
   readonly jumps: number;
 }
 
-/** Runs one seed to its end. Throws a {@linkcode Violation} at the first broken promise. */
+/** Runs one seed to its end. Throws a {@linkcode Violation} at the first violated guarantee. */
 export async function simulateCluster(options: ClusterSimulationOptions): Promise<ClusterReport> {
   const { seed, steps } = options;
   using simulation = new ClusterSimulation(options);
@@ -111,7 +111,7 @@ class ClusterSimulation implements Disposable {
   readonly #clients: readonly SimClient[];
   readonly #deeds: readonly (readonly [deed: Deed, weight: number])[];
   readonly #weight: number;
-  /** The contents of rows by their sums, and the servers that have not reported their own copy as absent. */
+  /** The contents of rows by their hashes, and the servers that have not reported their own copy as absent. */
   readonly #sealed = new Map<string, { readonly group: readonly RunCall[]; readonly by: Set<string> }>();
   /** Mutations whose caller received no outcome. */
   readonly #uncertain = new Set<string>();
@@ -157,10 +157,10 @@ class ClusterSimulation implements Disposable {
         sessionId: `00000000-0000-4000-8000-00000000000${i}`,
         diffs: random.chance(0.7),
         overtaking: true,
-        // Those who do not say what they have seen rely on what their server asks the others.
+        // A client that does not report its ts relies on the read barrier of its server.
         reportsObserved: i % 2 === 0,
         mayFail: (replay, errorData) => {
-          // Its caller may take it for undone: it must not be committed later.
+          // Its caller may consider it rolled back: it must not be committed later.
           if (!this.#repeated.has(nameOf(replay))) this.#failed.add(failedName(replay));
           return isUnavailable(errorData);
         },
@@ -194,7 +194,7 @@ class ClusterSimulation implements Disposable {
     await this.#settle();
   }
 
-  /** Mends everything and takes every step until there is none, then looks for anything missing, on both servers. */
+  /** Repairs all faults, runs all remaining steps, and checks both servers for missing results. */
   async rest(): Promise<void> {
     for (let round = 0; !this.#isAtRest(); round++) {
       assert.ok(round < 3_000, "it does not come to rest");
@@ -333,7 +333,7 @@ class ClusterSimulation implements Disposable {
     }
   }
 
-  /** An answer is as new as everything that any client was shown before. */
+  /** An answer is as new as everything that any client received before. */
   #readOnce(server: SimServer): void {
     const { host } = server.served ?? {};
     const { ts } = this.#oracle;
@@ -391,7 +391,7 @@ class ClusterSimulation implements Disposable {
     server.kill();
   }
 
-  /** The log has a row: what it is made of has happened now, in this order, and not before. */
+  /** Called when the log has a new row: its mutations took effect now, in this order. */
   #added(row: JournalRow): void {
     const sealed = this.#sealed.get(row.sum);
     assert.ok(sealed !== undefined, "the log has a row that nobody made");
@@ -407,7 +407,7 @@ class ClusterSimulation implements Disposable {
       compareAnswer(this.#oracle, { call, answer });
     }
     assert.equal(row.ts, this.#oracle.ts);
-    // Lost now and then: a server that polls finds it.
+    // Some notifications are lost: a server that polls finds the row.
     for (const server of this.#servers) if (this.#random.chance(0.7)) server.notice();
   }
 

@@ -1,6 +1,6 @@
 /**
- * The cluster's database in the simulation: what its statements do, in memory, by the simulation's clock. What is asked by way
- * of a connection is done, and answered, when the simulation says so, or never.
+ * The cluster's database in the simulation: executes statements in memory, by the simulation's clock. The simulation decides
+ * when a connection's statements are executed and answered, if at all.
  */
 import type { JournalRow } from "../../../mod/engine/mod.ts";
 import { AwayError, type Statement } from "../../../mod/cluster/postgres/connection.ts";
@@ -8,7 +8,7 @@ import type { Clock } from "../../../mod/kit/clock.ts";
 
 type Row = Record<string, unknown>;
 
-/** A row that is there already, as the driver says it. */
+/** A row that exists already, in the format of the driver. */
 class UniqueViolation extends Error {
   readonly code = "23505";
   readonly severity = "ERROR";
@@ -16,9 +16,9 @@ class UniqueViolation extends Error {
 
 export interface SharedLogOptions {
   readonly clock: Clock;
-  /** Behind which row the log begins. */
+  /** Number of the row before the first one. */
   readonly first: Pick<JournalRow, "seq" | "ts" | "sum">;
-  /** Called with each row that was added. */
+  /** Called with each new row. */
   readonly onAdded: (row: JournalRow) => void;
 }
 
@@ -27,11 +27,11 @@ const decoder = new TextDecoder();
 export class SharedLog {
   readonly #options: SharedLogOptions;
   readonly #rows: (JournalRow & { readonly bytes: Uint8Array })[] = [];
-  /** Rows that were refused because their leader's time was over. */
+  /** Rows that were refused because the lease of their leader had expired. */
   fenced = 0;
   /** Jumps of its clock while a server had the lease. */
   jumps = 0;
-  /** Its clock, relative to the one of the simulation. */
+  /** Offset of its clock from that of the simulation. */
   #ahead = 0;
   #lease = { epoch: 0, holder: "", address: "", until: -Infinity };
 
@@ -43,13 +43,13 @@ export class SharedLog {
     return this.#rows.at(-1) ?? this.#options.first;
   }
 
-  /** Does what a statement says. Throws as the database would. */
+  /** Executes a statement. Throws like the database. */
   execute({ name }: Statement, values: readonly unknown[]): Row[] {
     switch (name) {
       case "syncline_append":
         return this.#append(values);
       case "syncline_notify":
-        // The simulation itself decides when rows are announced.
+        // The simulation decides when rows are announced.
         return [];
       case "syncline_sum_of":
         return [this.#at(Number(values[0]))].flatMap((row) => row === undefined ? [] : [{ sum: row.sum }]);
@@ -77,7 +77,7 @@ export class SharedLog {
     }
   }
 
-  /** Sets the clock of the database, relative to the one of the simulation. */
+  /** Sets the offset of the database's clock from that of the simulation. */
   setClock(ahead: number): void {
     if (ahead !== this.#ahead && this.#lease.until > -Infinity) this.jumps++;
     this.#ahead = ahead;
@@ -151,11 +151,11 @@ interface Asked {
   report: (() => void) | null;
 }
 
-/** A server's connection: statements go out one behind the other, and so do the answers. */
+/** A server's connection, which sends statements and answers in order. */
 export class SimConnection {
   readonly #log: SharedLog;
   #asked: Asked[] = [];
-  /** Whether the database cannot be reached: nothing is asked then. */
+  /** Whether the database is unreachable: nothing is sent then. */
   away = false;
 
   constructor(log: SharedLog) {
@@ -187,7 +187,7 @@ export class SimConnection {
     }
   }
 
-  /** The oldest answer comes, which the database makes if it has not. */
+  /** Delivers the oldest answer. The database executes the statement first if it has not yet. */
   step(): void {
     if (this.#asked[0]?.report === null) this.execute();
     this.#asked.shift()?.report?.();

@@ -1,4 +1,4 @@
-/** The kept link of a follower to its leader: what each side says waits until the simulation carries it, or is lost. */
+/** The link of a follower to its leader: messages wait until the simulation delivers or loses them. */
 import type { LeaderCalls } from "../../../mod/cluster/mod.ts";
 import { frameBody, Link, parseBody } from "../../../mod/cluster/link.ts";
 import { type FromLeader, parseFromFollower, wireEnd } from "../../../mod/cluster/messages.ts";
@@ -16,7 +16,7 @@ export class SimLink {
   constructor({ calls, leader }: { readonly calls: LeaderCalls; readonly leader: ClusterHost }) {
     this.#calls = calls;
     this.leader = leader;
-    // A link as calls see it: whether what they send has left.
+    // The link's state for calls: whether their messages have been sent.
     this.#link = Object.create(Link.prototype, {
       sendBody: {
         value: (body: Uint8Array) => {
@@ -32,7 +32,7 @@ export class SimLink {
     return this.open && this.#toLeader.length + this.#toFollower.length > 0;
   }
 
-  /** Carries up to so many frames in both directions. */
+  /** Delivers up to this many frames in both directions. */
   carry(count: number): void {
     for (const body of this.#toLeader.splice(0, count)) this.#ask(body);
     for (const body of this.#toFollower.splice(0, count)) {
@@ -41,7 +41,7 @@ export class SimLink {
     }
   }
 
-  /** It breaks, with all that is on it. */
+  /** Breaks the link. All messages in transit are lost. */
   cut(): void {
     if (!this.open) return;
     this.open = false;

@@ -1,6 +1,6 @@
 /**
- * One server of the simulated cluster: hub, engine, and what the cluster's parts do in a process, which is ended and started
- * behind its sockets when its role changes, as `PostgresCluster` and `Server` do.
+ * One server of the simulated cluster: hub, engine, and the cluster's parts in a process, which is stopped and started behind its
+ * sockets when its role changes, like by `PostgresCluster` and `Server`.
  */
 import { CheckedCalls, LeaderCalls } from "../../../mod/cluster/mod.ts";
 import { AwayError } from "../../../mod/cluster/postgres/connection.ts";
@@ -28,10 +28,10 @@ export interface SimServerOptions extends Pick<ClusterHostOptions, "onSealed" | 
   readonly random: Random;
   readonly log: SharedLog;
   readonly authenticator: Authenticator;
-  /** Where it begins, which is where the log begins. */
+  /** Its initial position, which is that of the log. */
   readonly generation: string;
   readonly firstSeq: number;
-  /** Whether sockets wait for what their clients may have seen elsewhere; a bug is planted where they do not. */
+  /** Whether sockets wait for data that their clients may have seen elsewhere. False for a planted bug. */
   readonly waits: boolean;
 }
 
@@ -47,7 +47,7 @@ interface Served {
   readonly caughtUp: () => Promise<void>;
 }
 
-/** A process of a server: it has the lease, the connections and the calls that wait for a leader. */
+/** A process of a server: it has the lease, the connections, and the calls that wait for a leader. */
 class Process {
   readonly lease: Lease;
   readonly calls: LeaderCalls;
@@ -78,7 +78,7 @@ class Process {
 export class SimServer implements Disposable {
   readonly options: SimServerOptions;
   readonly connection: SimConnection;
-  /** Rows go by a connection of their own. */
+  /** Rows have a separate connection. */
   readonly rowsConnection: SimConnection;
   #process: Process | null = null;
   #served: Served | null = null;
@@ -100,7 +100,7 @@ export class SimServer implements Disposable {
     return this.options.name;
   }
 
-  /** `null`: it is down. */
+  /** `null` while it is down. */
   get served(): Served | null {
     return this.#served;
   }
@@ -121,7 +121,7 @@ export class SimServer implements Disposable {
     return this.#process?.calls.waiting ?? 0;
   }
 
-  /** Its process starts, and follows. */
+  /** Starts its process, as a follower. */
   start(): void {
     if (this.#process !== null) return;
     const holder = `${this.name} ${++this.#processes}`;
@@ -129,7 +129,7 @@ export class SimServer implements Disposable {
     this.#serve("follower", null);
   }
 
-  /** Its process is killed. */
+  /** Kills its process. */
   kill(): void {
     const process = this.#process;
     if (process === null) return;
@@ -145,25 +145,25 @@ export class SimServer implements Disposable {
     this.kill();
   }
 
-  /** There are new rows, as the database notifies its listeners. */
+  /** Notifies about new rows, like the database's listeners. */
   notice(): void {
     this.#process?.notifications.notify(LOG);
   }
 
-  /** The connections break: notifications may have been missed. */
+  /** Breaks the connections, so that notifications may be missed. */
   cut(late: (run: () => void) => void): void {
     this.connection.cut(late);
     this.rowsConnection.cut(late);
     this.#process?.notifications.notify(null);
   }
 
-  /** The loss of leadership restarts it behind its sockets, as a follower. */
+  /** Restarts it as a follower behind its sockets, after the loss of leadership. */
   renewIfWanted(): void {
     if (!this.#wantsRenewal || this.#process === null) return;
     this.#renew("follower");
   }
 
-  /** Lets a client in, when what is shown is as new as what it may have seen. */
+  /** Accepts a client when the server's state is as new as the client may have seen. */
   async accept(client: SimClient): Promise<void> {
     const served = this.#served;
     const { clock, waits } = this.options;
@@ -172,14 +172,14 @@ export class SimServer implements Disposable {
     if (waits) await served.caughtUp();
     if (this.#served !== served || client.connection !== null) return;
     const at = clock.now();
-    // While the database does not answer it may be older, which is waited for when the client says what it has seen.
+    // Without the database the state may be older. The server waits if the client reports its ts.
     const older = client.options.reportsObserved === false
       ? () => at - since >= clusterLimits.socketWaitMs
       : () => clock.now() - at >= socketLimits.observedTsWaitMs;
     client.connect(served.hub, { older });
   }
 
-  /** Looks after the lease once, if it is not at it. */
+  /** Renews or checks the lease once, unless it is doing so. */
   tend(): void {
     const process = this.#process;
     if (process === null || process.tending) return;
@@ -187,7 +187,7 @@ export class SimServer implements Disposable {
     this.#own(process, this.#tend(process).finally(() => process.tending = false));
   }
 
-  /** Reads and applies what comes next, if it is not at it. */
+  /** Reads and applies the next rows, unless it is doing so. */
   pull(): void {
     const process = this.#process;
     const served = this.#served;
@@ -222,7 +222,7 @@ export class SimServer implements Disposable {
     if (this.#served?.role === "follower" && (holder === null || holder.leftMs < 0)) await lease.take();
   }
 
-  /** Calls go to this server from now on. */
+  /** Later calls go to this server. */
   follow(leader: SimServer): void {
     const process = this.#process;
     const { served } = leader;

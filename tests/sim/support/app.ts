@@ -1,6 +1,6 @@
 /**
- * The functions of the simulated app, written once and run twice: on the real engine, and on the naive model that says
- * what is right.
+ * The functions of the simulated app, written once and run twice: on the real engine, and on the naive model that determines
+ * the correct results.
  */
 import { UserError } from "../../../mod/errors.ts";
 
@@ -35,7 +35,7 @@ export type MutationFunction = (rows: WritableRows, caller: Caller, args: Args) 
 export const keys = Array.from({ length: 12 }, (_, i) => `k${i}`);
 export const groups = ["g0", "g1", "g2"] as const;
 
-/** Rows as clients see them: documents with an `_id`, long enough for diffs to be worth it. */
+/** Rows as clients receive them: documents with an `_id`, long enough for diffs. */
 function shown(rows: readonly Row[]): unknown[] {
   return rows.map(({ k, n, owner }) => ({ _id: k, n, owner, text: `the row with the key ${k}` }));
 }
@@ -45,7 +45,7 @@ export const queries: Record<string, QueryFunction> = {
   "rows:group": (rows, _caller, { g }) => shown(rows.group(String(g))),
   "rows:all": (rows) => shown(rows.all()),
   "rows:sum": (rows) => rows.all().reduce((sum, { n }) => sum + n, 0),
-  /** Fails for some rows, and heals. */
+  /** Fails for some rows, until they change. */
   "rows:odd": (rows, _caller, { k }) => {
     const row = rows.get(String(k));
     if (row === null) throw new UserError("missing", "No such row", { k });
@@ -57,7 +57,7 @@ export const queries: Record<string, QueryFunction> = {
     return { principal, rows: shown(rows.all().filter(({ owner }) => owner === principal)) };
   },
   "my/session": (rows, caller) => ({ session: caller.session(), first: rows.get("k0") }),
-  /** Personal for as long as a row says so: its scope widens and narrows. */
+  /** Personal depending on a row, so that its scope changes. */
   "rows:guarded": (rows, caller, { k }) => {
     const row = rows.get(String(k));
     const guard = row === null ? 0 : row.n % 3;
@@ -72,7 +72,7 @@ export const mutations: Record<string, MutationFunction> = {
     rows.put({ k: String(k), g: String(g), n: Number(n), owner: caller.principal() });
     return k;
   },
-  /** Not idempotent: a mutation that runs twice is seen. */
+  /** Not idempotent, so that a second run is detected. */
   add: (rows, _caller, { k }) => {
     const row = rows.get(String(k)) ?? { k: String(k), g: groups[0], n: 0, owner: null };
     rows.put({ ...row, n: row.n + 1 });
@@ -99,7 +99,7 @@ export const mutations: Record<string, MutationFunction> = {
     if (row !== null) rows.put({ ...row, owner: caller.principal() });
     return caller.principal();
   },
-  /** Writes, then fails: nothing of it may be seen. */
+  /** Writes, then fails: nothing of it may be visible. */
   halfway: (rows, _caller, { k }) => {
     rows.put({ k: String(k), g: groups[1], n: 1_000_000, owner: "nobody" });
     throw new Error("a bug of the app");

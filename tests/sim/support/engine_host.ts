@@ -1,6 +1,6 @@
 /**
- * The isolates of the simulation: the real engine in this process behind the port the hub knows, every step (commit, pin,
- * answer, death) taken when the simulation says so.
+ * The isolates of the simulation: the real engine in this process behind the port of the hub. The simulation decides when each
+ * step (commit, pin, answer, death) happens.
  */
 import { type CommitEntry, openWriterDatabase, type WriterDatabase } from "../../../mod/engine/mod.ts";
 import type { MutationAnswer, MutationCall } from "../../../mod/functions/host_port.ts";
@@ -25,7 +25,7 @@ export interface EngineHostOptions {
   readonly random: Random;
   readonly oracle: Oracle;
   readonly readers: number;
-  /** Records mutations without their caller: one of the bugs the simulation has to find. */
+  /** Records mutations without their caller: one of the planted bugs. */
   readonly forgetCaller?: boolean;
 }
 
@@ -67,7 +67,7 @@ export class EngineHost extends ReadingHost {
     return this.#queued.length > 0 || this.#unreported !== null || this.reading;
   }
 
-  /** Commits a group of waiting mutations, and reports it to main now or later, as after the writer's death. */
+  /** Commits a group of waiting mutations. Reports it to main now or later, like after the writer's death. */
   commit({ count, report }: { readonly count: number; readonly report: boolean }): void {
     if (this.#unreported !== null) return this.report();
     const group = this.#queued.splice(0, count);
@@ -83,7 +83,7 @@ export class EngineHost extends ReadingHost {
     if (report) this.report();
   }
 
-  /** The writer dies inside a group: nothing of it has happened, its calls run again later. */
+  /** Kills the writer during a group: the group is rolled back, and its calls run again later. */
   dieBeforeCommit(count: number): void {
     if (this.#unreported !== null || this.#queued.length === 0) return;
     this.#writer.openGroup();

@@ -1,4 +1,4 @@
-/** Functions of the simulated app run on the real engine, and compared with what the model says. */
+/** Functions of the simulated app run on the real engine and compared with the model. */
 import assert from "node:assert/strict";
 import type {
   CommitEntry,
@@ -58,7 +58,7 @@ export function recordedAnswer(
   return { outcome, ts, replayed: true };
 }
 
-/** Runs a mutation in the open group, or gives its recorded answer; `entries` gets what it has committed. */
+/** Runs a mutation in the open group, or returns its recorded answer. Adds its commit to `entries`. */
 export function runMutation(
   writer: WriterDatabase,
   { call, entries, forgetCaller = false }: {

@@ -1,4 +1,4 @@
-/** Makes a failing seed small: fewer steps, fewer clients, fewer kinds of deeds, as long as it still fails. */
+/** Reduces a failing seed: fewer steps, fewer clients, fewer kinds of events, as long as it still fails. */
 import { type Deed, simulate, type SimulationOptions, Violation } from "./simulation.ts";
 
 const deeds: readonly Deed[] = [
@@ -20,7 +20,7 @@ const deeds: readonly Deed[] = [
   "rest",
 ];
 
-/** Options that still fail, for the case to be kept by name. */
+/** Reduced options that still fail, to be added to the named cases. */
 export async function minimise(
   { seed, step }: Violation,
 ): Promise<SimulationOptions & { readonly message: string }> {
@@ -37,7 +37,7 @@ export async function minimise(
   }
   for (const deed of deeds) {
     const without = new Set([...smallest.without ?? [], deed]);
-    // Without a deed the rest comes at other times: more seeds get a chance.
+    // Without a kind of event, others happen at different times, so more seeds are tried.
     for (let other = 0; other < 20; other++) {
       const options = { ...smallest, without, seed: seed + other };
       const before = smallest;

@@ -1,4 +1,4 @@
-/** The naive model of the database: whole states by ts, one mutation after another. What it says is right. */
+/** The naive model of the database: whole states by ts, one mutation after another. It defines the correct results. */
 import { UserError } from "../../../mod/errors.ts";
 import type { FunctionCall, MutationCall } from "../../../mod/functions/host_port.ts";
 import type { Identity } from "../../../mod/functions/identity.ts";
@@ -18,7 +18,7 @@ export interface MutationRecord {
 type State = ReadonlyMap<string, Row>;
 
 export class Oracle {
-  /** State after each commit; the place is the ts. */
+  /** State after each commit, indexed by ts. */
   readonly #states: State[] = [new Map()];
   readonly #records = new Map<string, MutationRecord>();
   /** Answers by ts and query, as JSON text. */
@@ -28,7 +28,7 @@ export class Oracle {
     return this.#states.length - 1;
   }
 
-  /** Runs a mutation after all before it, or gives its recorded answer. */
+  /** Runs a mutation after all earlier ones, or returns its recorded answer. */
   mutate(call: MutationCall): MutationRecord {
     const key = call.replay === undefined ? null : recordKey(call.replay, call.identity);
     const recorded = key === null ? undefined : this.#records.get(key);
@@ -93,7 +93,7 @@ function recordKey(
   return JSON.stringify([sessionId, requestId, principal]);
 }
 
-/** A mutation that leaves every row as it was has written nothing. */
+/** A mutation that leaves every row unchanged has written nothing. */
 function sameState(a: State, b: State): boolean {
   return a.size === b.size && [...a].every(([k, row]) => deepEqual(row, b.get(k)));
 }

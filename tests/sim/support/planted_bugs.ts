@@ -10,7 +10,7 @@ import { type Subscriber, type Version } from "../../../mod/sync/queries/shared_
 import { SyncConnection } from "../../../mod/sync/sockets/sync_connection.ts";
 import { Transitions } from "../../../mod/sync/sockets/transitions.ts";
 
-/** Puts another method in the place of one, until disposed of. */
+/** Replaces a method until it is disposed. */
 function replaced<Owner extends object, Name extends keyof Owner>(
   owner: Owner,
   { name, by }: { readonly name: Name; readonly by: (original: Owner[Name]) => Owner[Name] },
@@ -24,7 +24,7 @@ function replaced<Owner extends object, Name extends keyof Owner>(
   };
 }
 
-/** Every nth call, so that most goes right. */
+/** Affects every nth call, so that most calls succeed. */
 function every(n: number): () => boolean {
   let calls = 0;
   return () => ++calls % n === 0;
@@ -44,7 +44,7 @@ export const plantedBugs: Record<string, () => Disposable> = {
         };
       },
     }),
-  /** A diff is made from what was the newest result last time, not from what the socket holds. */
+  /** Computes a diff from the newest result of the last time, not from the result of the socket. */
   "a stale diff base": () =>
     replaced(FrameMemo.prototype, {
       name: "item",
@@ -68,7 +68,7 @@ export const plantedBugs: Record<string, () => Disposable> = {
         };
       },
     }),
-  /** A socket that goes leaves a subscription behind. */
+  /** Does not remove a subscription when its socket closes. */
   "a leaked reference": () =>
     replaced(SharedQueries.prototype, {
       name: "unsubscribe",

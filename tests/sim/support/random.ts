@@ -1,4 +1,4 @@
-/** Randomness from a seed: equal seeds give equal runs. */
+/** Seeded random numbers. */
 
 export class Random {
   #state: number;
@@ -24,7 +24,7 @@ export class Random {
     return this.next() < probability;
   }
 
-  /** One of the items. Throws `RangeError` when there is none. */
+  /** Returns a random item. Throws `RangeError` without items. */
   pick<Item>(items: readonly Item[]): Item {
     const item = items[this.below(items.length)];
     if (item === undefined) throw new RangeError("Cannot pick from nothing");

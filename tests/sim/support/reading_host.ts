@@ -1,4 +1,4 @@
-/** Readers of the simulation: the real engine behind the port the hub knows, each step (pin, answer, death) taken when it says so. */
+/** Readers of the simulation: the real engine behind the hub's port. The simulation decides when each step happens. */
 import { openReaderDatabase, type ReaderDatabase } from "../../../mod/engine/mod.ts";
 import type { FunctionCall, QueryAnswer, QueryBatchRun } from "../../../mod/functions/host_port.ts";
 import type { Outcome } from "../../../mod/functions/outcome.ts";
@@ -40,7 +40,7 @@ export abstract class ReadingHost extends HostDouble implements Disposable {
     this.random = random;
   }
 
-  /** To be called once there is a database with the app's tables. */
+  /** Must be called when there is a database with the app's tables. */
   protected openReaders(path: string, count: number): void {
     this.#readers = Array.from({ length: count }, () => {
       const database = openReaderDatabase(path);
@@ -126,7 +126,7 @@ export abstract class ReadingHost extends HostDouble implements Disposable {
     if (reader.part === null) this.#tellFree();
   }
 
-  /** A reader dies: what it had left runs at a newer snapshot. */
+  /** Kills a reader. Its remaining queries run at a newer snapshot. */
   killReader(): void {
     const working = this.#readers.filter(({ part }) => part !== null);
     if (working.length === 0) return;

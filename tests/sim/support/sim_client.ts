@@ -1,6 +1,6 @@
 /**
- * A model client: does what the contract asks of clients, and checks everything the contract promises them against the
- * oracle. Throws at the first broken promise.
+ * A model client: behaves as the contract requires and checks all guarantees for clients against the
+ * oracle. Throws at the first violation.
  */
 import assert from "node:assert/strict";
 import { deepEqual } from "../../../mod/protocol/deep_equal.ts";
@@ -28,8 +28,8 @@ export interface ClientOptions {
   /** Whether it sends the newest ts it has seen with each Connect. */
   readonly reportsObserved?: boolean;
   /**
-   * Whether an answer may overtake another one, as where a server waits for the commits that it shows: what was answered long
-   * ago and is asked again shows older ones.
+   * Whether an answer may overtake another one, like on a server that waits for commits: an earlier answer that is requested
+   * again may then be followed by older ones.
    */
   readonly overtaking?: boolean;
   /** Called with a failure of a mutation that has no record so far. Returns whether the server may answer that. */
@@ -101,7 +101,7 @@ export class SimClient {
   /** Whether it answers Pings. */
   answersPings = true;
   transitions = 0;
-  /** The newest commit that it was shown, or that a mutation of its own made, on any socket. */
+  /** The newest commit that it received, or that one of its mutations made, on any socket. */
   observedTs = 0;
   #nextQueryId = 0;
   #nextRequestId = 0;
@@ -242,7 +242,7 @@ export class SimClient {
     assert.notEqual(socket?.closedWith, null, "the socket of an ended session is open");
   }
 
-  /** Checks that nothing is missing once everything has come to rest. */
+  /** Checks that no result is missing when all steps are done. */
   checkAtRest(): void {
     const connection = this.connection;
     if (connection === null || connection.lastWords !== null) return;
@@ -423,7 +423,7 @@ export class SimClient {
     connection.results.set(item.queryId, answer);
   }
 
-  /** Every live query shows what the oracle says for one ts. */
+  /** All live queries must match the oracle at one ts. */
   #checkResults(connection: Connection, ts: number): void {
     const identity = identityOf(connection.tokens[connection.version.identity] ?? null);
     for (const [queryId, { udfPath, args }] of connection.live) {

@@ -1,4 +1,4 @@
-/** One connection of a model client: two queues of frames moved on by the simulation, bytes that leave when it says so. */
+/** One connection of a model client. The simulation moves its two queues of frames and decides when bytes are sent. */
 import type { Channel, SocketHandle } from "../../../mod/sync/sockets/socket.ts";
 import type { Hub } from "../../../mod/sync/hub.ts";
 
@@ -10,9 +10,9 @@ export class SimSocket implements Channel {
   readonly #toClient: string[] = [];
   readonly #handle: SocketHandle | null;
   #charsWaiting = 0;
-  /** Set when the server has closed: what it sent before still arrives. */
+  /** Whether the server has closed it: earlier messages still arrive. */
   closedWith: number | null = null;
-  /** The client has gone: nothing arrives anywhere any more. */
+  /** Whether the client has closed it: nothing arrives any more. */
   dropped = false;
   readonly acknowledgedBytes = null;
   /** While set the client does not read. */
@@ -77,7 +77,7 @@ export class SimSocket implements Channel {
     }
   }
 
-  /** Takes up to `count` frames that have come to the client. */
+  /** Returns up to `count` frames that have arrived at the client. */
   takeAtClient(count: number): string[] {
     if (this.dropped) return [];
     const taken = this.#toClient.splice(0, count);

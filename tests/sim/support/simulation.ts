@@ -120,7 +120,7 @@ class Simulation implements Disposable {
         sessionId: `00000000-0000-4000-8000-00000000000${i}`,
         diffs: random.chance(0.7),
       }));
-    // Each seed has habits of its own: some deeds are rare in it, some frequent.
+    // Each seed makes some events rare and others frequent.
     this.#deeds = (Object.entries(weights) as [Deed, number][])
       .map(([deed, weight]): [Deed, number] => [deed, weight * random.pick([0.2, 1, 1, 1, 3])])
       .filter(([deed]) => !without?.has(deed));
@@ -144,7 +144,7 @@ class Simulation implements Disposable {
     this.#hub.validate();
   }
 
-  /** Lets everything come to rest, then takes every client away: nothing may be left. */
+  /** Runs all remaining steps, then removes all clients: nothing may be left. */
   async end(): Promise<void> {
     await this.#rest();
     for (const client of this.#clients) client.drop();
@@ -253,7 +253,7 @@ class Simulation implements Disposable {
     }
   }
 
-  /** Takes every step that can be taken until there is none, then looks for anything missing. */
+  /** Runs all possible steps, then checks for missing results. */
   async #rest(): Promise<void> {
     for (let round = 0; this.#busy(); round++) {
       assert.ok(round < 5_000, "it does not come to rest");
@@ -268,7 +268,7 @@ class Simulation implements Disposable {
       this.#host.answer();
       this.#host.commit({ count: 10, report: true });
       await settle();
-      // Buffers that have drained are looked at by the clock.
+      // A timer checks whether buffers have drained.
       this.#clock.move(20);
       await settle();
     }
