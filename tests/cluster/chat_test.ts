@@ -1,4 +1,4 @@
-/** The chat on three servers behind a proxy, with people on each of them, when the leader is killed. */
+/** The chat on three servers behind a proxy, with users on each server, when the leader is killed. */
 import assert from "node:assert/strict";
 import { ChatTab } from "../support/chat_tab.ts";
 import { launchChromium } from "../support/chromium.ts";
@@ -15,7 +15,7 @@ Deno.test({
     [postgres, chromium],
     "[PG7] [PG13] [PG16] three people chat by three servers, and see no more of their leader's end than a pause",
   ),
-  // The browser's driver keeps timers and pipes of its own.
+  // The browser's driver keeps its own timers and pipes.
   sanitizeOps: false,
   sanitizeResources: false,
   async fn() {

@@ -7,7 +7,7 @@ import { clusterLimits } from "../../mod/cluster/postgres/limits.ts";
 import { statementsFor } from "../../mod/cluster/postgres/statements.ts";
 import { FakeClock } from "../support/fake_clock.ts";
 
-/** A database with ten rows of a log, which can be away. */
+/** A database with ten rows of a log, which can be unreachable. */
 class Database implements AsyncDisposable {
   readonly asked: (readonly [name: string, ...values: readonly unknown[]])[] = [];
   isAway = false;
@@ -40,7 +40,7 @@ function sourceOf(database: Database, clock: FakeClock): ClusterSource {
   });
 }
 
-Deno.test("[PG24] of the log no more rows are asked for than are wanted", async () => {
+Deno.test("[PG24] a read requests no more rows of the log than needed", async () => {
   const database = new Database();
   await using source = sourceOf(database, new FakeClock());
   assert.equal(await source.end(), 10);
@@ -57,7 +57,7 @@ Deno.test("[PG24] of the log no more rows are asked for than are wanted", async 
   ]);
 });
 
-Deno.test("[PG24] while the database is away it is asked again, for a bounded time", async () => {
+Deno.test("[PG24] reads are retried for a bounded time while the database is unreachable", async () => {
   const clock = new FakeClock();
   const database = new Database();
   await using source = sourceOf(database, clock);

@@ -15,7 +15,7 @@ import { ClusterRig } from "./support/servers.ts";
 
 const ACCOUNT = { email: "root@example.com", password: "correct horse battery" };
 
-/** An app that says which version it is, and whose tables differ from one to the next. */
+/** An app that returns its version, and whose tables differ between versions. */
 function app(version: number): Record<string, string> {
   return {
     "functions/schema.ts": `
@@ -96,7 +96,7 @@ const serve = (url: string, code: number) =>
     what: `${url} serves version ${code}`,
   });
 
-/** Marks again and again, at one server after the other. */
+/** Adds marks repeatedly, at one server after the other. */
 class Marker implements AsyncDisposable {
   #stopped = false;
   readonly #work: Promise<void>;
@@ -115,7 +115,7 @@ class Marker implements AsyncDisposable {
     for (let n = 0; !this.#stopped; n++) {
       const server = servers[n % servers.length];
       const name = `${crypto.randomUUID()} 1`;
-      // One that does not run refuses it.
+      // A stopped server refuses it.
       const asked = ask(server?.url ?? "", {
         path: "/api/mutation",
         body: { path: "app:mark", args: {} },
@@ -145,7 +145,7 @@ Deno.test({
     await Promise.all([b.start(), c.start()]);
     const all = [a, b, c];
 
-    // By one that does not lead: when it answers, it shows it.
+    // Through a follower, which shows the result when it answers.
     const first = await deploy(b.url, bearer, app(1));
     assert.deepEqual([first.status, first.body.swapped], [200, true], JSON.stringify(first.body));
     assert.equal((await look(b.url))?.code, 1);
@@ -249,7 +249,7 @@ Deno.test(
       assert.equal((await look(a.url))?.code, 2);
       await until(async () => await health(b) === 503, { what: "nothing is served" });
       const tries = asked;
-      await until(() => asked > tries + 1, { what: "it is tried again" });
+      await until(() => asked > tries + 1, { what: "the download is retried" });
       assert.equal(await look(b.url), null);
       assert.equal((await look(a.url))?.code, 2);
     } finally {
@@ -263,10 +263,10 @@ Deno.test(
         error instanceof StartError && /start the server without --functions/.test(error.message),
     );
     await Deno.stat(join(rig.folder, "b", "data.db"));
-    // It is a server like any other again.
+    // It works like any other server again.
     await using again = await rig.start("b", { pinned: false });
     await serve(again.url, 2);
-    // A row that cannot be applied now, as on a full disk, leaves everything as it was until it can be.
+    // A row that cannot be applied now, like on a full disk, changes nothing until it can be applied.
     const { apply } = FollowingWriter.prototype;
     let refused = 0;
     FollowingWriter.prototype.apply = function (rows, options) {
@@ -307,7 +307,7 @@ Deno.test(
       await using b = await rig.start("b", { pinned: false });
       await serve(b.url, 2);
     }
-    // The others find what it serves, and may go back to it.
+    // The others find the version that it serves and may return to it.
     await using client = {
       it: await postgres.client("test_1"),
       [Symbol.asyncDispose]: () => client.it.end(),
@@ -334,7 +334,7 @@ Deno.test(
     const snapshots = join(rig.folder, "snapshots");
     await b.restart(async () => {
       assert.equal((await deploy(a.url, bearer, app(1))).status, 200);
-      // Nobody could have one now.
+      // No server could have one now.
       await Deno.rename(snapshots, `${snapshots} away`);
     });
     await Deno.rename(`${snapshots} away`, snapshots);

@@ -1,7 +1,7 @@
 /**
  * Three server processes with injected faults, and clients that write and subscribe.
  *
- * `deno task test:long cluster` runs 200 failovers with 64 clients. Otherwise there are a few, of random kinds. Environment
+ * `deno task test:long cluster` runs 200 failovers with 64 clients. The default is a few random ones. Environment
  * variables: `SYNCLINE_CLUSTER_TAKEOVERS` sets their number, `SYNCLINE_CLUSTER_SEED` the seed, `SYNCLINE_CLUSTER_KINDS` the
  * kinds (names of `support/faults.ts`, separated by commas), and `SYNCLINE_CLUSTER_CLIENTS` the number of clients. The history
  * of faults and log lines is written to the file `SYNCLINE_CLUSTER_HISTORY`, and printed after a failure.
@@ -25,7 +25,7 @@ const KINDS = namedFaults(Deno.env.get("SYNCLINE_CLUSTER_KINDS") ?? "");
 /** Failovers between faults that need none, and between audits of all data. */
 const OTHERS_EVERY = Math.min(8, TAKEOVERS);
 const AUDIT_EVERY = 20;
-/** So many are run to see how long they take, on a machine that does nothing else. */
+/** Number of failovers for measurements on an otherwise idle machine. */
 const IS_LONG = TAKEOVERS >= 100;
 const KILL_MS_MAX = 5_000;
 const HISTORY_LINES = 200;
@@ -43,13 +43,13 @@ function anySeed(): number {
   return crypto.getRandomValues(new Uint16Array(1))[0] ?? 1;
 }
 
-/** In an order that is as likely as any other. */
+/** Shuffles with equal probabilities. */
 function shuffled<Item>(items: readonly Item[], pick: (below: number) => number): Item[] {
   const left = [...items];
   return items.flatMap(() => left.splice(pick(left.length), 1));
 }
 
-/** Each kind once, in any order, and then as they come. Behind some takeovers there is something else; alone it comes as often as they. */
+/** Each kind once, in any order, then random ones. Some takeovers are followed by another fault, which also occurs alone. */
 function* schedule(pick: (below: number) => number): Generator<FaultName> {
   const others = chosen(KINDS, false);
   const named = chosen(KINDS, true);
@@ -179,7 +179,7 @@ Deno.test({
     assert.equal(clients.answeredBy.size, rig.servers.length, "writes went by every server");
     const { takeovers, figures } = run;
     if (takeovers > 4) {
-      // deno-lint-ignore no-console -- who runs many wants to know how long nothing was written
+      // deno-lint-ignore no-console -- shows how long no write was acknowledged in long runs
       console.log(`seed ${SEED}, ${takeovers} takeovers, ${clients.count} writes\n${figures}`);
     }
     if (!IS_LONG) return;

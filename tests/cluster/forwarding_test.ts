@@ -1,4 +1,4 @@
-/** Requests to a server that does not lead: the leader runs them, and the server that was asked shows their result. */
+/** Requests to a follower: the leader runs them, and the follower that received them shows their results. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { PostgresRows } from "../../mod/cluster/postgres/postgres_rows.ts";
@@ -29,7 +29,7 @@ async function me(server: TestServer, bearer: string) {
   return await server.post("/api/query", { path: "notes:me", args: {} }, { bearer });
 }
 
-Deno.test(needs(postgres, "what is asked of a server that does not lead"), async (t) => {
+Deno.test(needs(postgres, "requests to a follower"), async (t) => {
   await using postgres = await TestPostgres.start();
   await using bucket = new FakeBucket();
   await using rig = await ClusterRig.make(await postgres.database());
@@ -135,7 +135,7 @@ Deno.test(needs(postgres, "what is asked of a server that does not lead"), async
       assert.ok([401, 429].includes(status), JSON.stringify(body));
       return status === 429;
     };
-    await until(async () => await tryAt(a) || await tryAt(b), { what: "it is refused" });
+    await until(async () => await tryAt(a) || await tryAt(b), { what: "the request is refused" });
     assert.ok(tries > burst && tries < 2 * burst, `${tries} tries where ${burst} are allowed`);
   });
 
@@ -146,7 +146,7 @@ Deno.test(needs(postgres, "what is asked of a server that does not lead"), async
       const answered = Promise.withResolvers<void>();
       PostgresRows.prototype.append = async function (row) {
         const refused = await append.call(this, row);
-        // The row is in the log, and the leader has not heard of it.
+        // The row is in the log, and the leader has not received the confirmation.
         await answered.promise;
         return refused;
       };
@@ -337,7 +337,7 @@ Deno.test(needs(postgres, "what is asked of a server that does not lead"), async
       assert.deepEqual(done.filter((text) => !there.includes(text)), [], "nothing acknowledged is lost");
       await until(async () => (await notes(a)).length === (await notes(c)).length);
       assert.equal((await notes(a)).filter((text) => text === "named").length, 1);
-      // It is stopped: when it leads it hands over, to one of the others.
+      // When the leader is stopped it hands over to another server.
     },
   );
 

@@ -18,7 +18,7 @@ Deno.test("[WK2] after a broken link, calls with a replay key go to the next lea
   const { outcome } = await nameless;
   assert.ok(!outcome.ok && /not known/.test(outcome.error.message));
   assert.equal(outcome.error.data?.code, "outcome_unknown");
-  // There is no leader: the call waits.
+  // Without a leader the call waits.
   const waiting = calls.mutate(mutation(null));
   await using second = new LinkWorld();
   await second.follow(calls);
@@ -234,7 +234,7 @@ Deno.test("[WK2] calls of one caller keep their order during a session check, an
   const caller = { turn: "socket 1", blame: "user:1" };
   const asked = () => world.host.asked.map(({ call }) => call.udfPath);
   void calls.mutate({ ...mutation(1), udfPath: "first", identity, caller });
-  // Signed out: there is no check, but the call still runs second.
+  // Without a session there is no check, but the call still runs second.
   void calls.mutate({ ...mutation(2), udfPath: "second", caller });
   void calls.mutate({ ...mutation(3), udfPath: "other", caller: { turn: "socket 2", blame: "x" } });
   await until(() => asked().length === 1 && lookups.length === 1);

@@ -1,4 +1,4 @@
-/** A leader that is cut off, from the database or from all but the database: what of its own ends, and who leads then. */
+/** A leader that is cut off from the database or from everything else: its own work ends, and another server leads. */
 import assert from "node:assert/strict";
 import { parsePostgresUrl } from "../../mod/cluster/postgres/postgres_address.ts";
 import type { TestServer } from "../auth/server/test_server.ts";
@@ -9,7 +9,7 @@ import { TestPostgres } from "./support/postgres.ts";
 import { add, ClusterRig, notes } from "./support/servers.ts";
 import { freePort } from "../support/ports.ts";
 
-/** Counts who asks for which path. */
+/** Counts requests by path. */
 class Counter implements AsyncDisposable {
   readonly #counts = new Map<string, number>();
   readonly #server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, ({ url }) => {
@@ -73,15 +73,15 @@ Deno.test(needs(postgres, "a leader that is cut off"), async (t) => {
     async () => {
       const args = { url: counter.at("/kept") };
       assert.equal((await a.post("/api/mutation", { path: "notes:pingSoon", args })).body.status, "success");
-      await until(() => counter.of("/kept") > 3, { what: "it runs" });
+      await until(() => counter.of("/kept") > 3, { what: "the action runs" });
       await client.query("begin");
       await client.query("lock table syncline.snapshots in access exclusive mode");
       const gaveUp = () => a.logged.includes("warn No snapshot could be made for the cluster");
-      await until(async () => gaveUp() || await role(b) === "leader", { what: "the statement had its time" });
+      await until(async () => gaveUp() || await role(b) === "leader", { what: "the statement timed out" });
       await client.query("rollback");
       await onlyLeader();
       const before = counter.of("/kept");
-      await until(() => counter.of("/kept") > before + 3, { what: "it goes on" });
+      await until(() => counter.of("/kept") > before + 3, { what: "the action continues" });
     },
   );
 
@@ -112,13 +112,13 @@ Deno.test(needs(postgres, "a leader that is cut off"), async (t) => {
         .catch(() => {});
       await until(() => counter.of("/scheduled") > 3 && counter.of("/called") > 3, { what: "both run" });
       database.shut();
-      await until(async () => await role(b) === "leader", { what: "the other one leads" });
+      await until(async () => await role(b) === "leader", { what: "the other server leads" });
       const left = counter.of("/scheduled");
       const before = counter.of("/called");
-      await until(() => counter.of("/called") > before + 10, { what: "what a client called goes on" });
+      await until(() => counter.of("/called") > before + 10, { what: "the client's action continues" });
       assert.equal(counter.of("/scheduled"), left);
       database.open();
-      await until(async () => await role(a) === "follower", { what: "it follows" });
+      await until(async () => await role(a) === "follower", { what: "the old leader follows" });
       await called;
       await add(a, "by way of the new leader");
     },
@@ -137,7 +137,7 @@ Deno.test(needs(postgres, "a leader that is cut off"), async (t) => {
       await b.logs(
         "warn No other server reaches this leader, which releases the lease",
       );
-      await until(async () => await role(b) === "follower", { what: "it follows" });
+      await until(async () => await role(b) === "follower", { what: "the old leader follows" });
       for (const server of [a, c]) await add(server, "written by way of those that reach one another");
       links.open();
       await add(b, "and by way of it");

@@ -1,4 +1,4 @@
-/** Rows in a real PostgreSQL: leases, fences, holes, and what becomes of a row whose answer was lost. */
+/** Rows in a real PostgreSQL: leases, fences, gaps, and rows whose answer was lost. */
 import assert from "node:assert/strict";
 import { AwayError, PostgresConnection } from "../../mod/cluster/postgres/connection.ts";
 import { createCluster } from "../../mod/cluster/postgres/identity.ts";
@@ -106,7 +106,7 @@ Deno.test(
     const rows = a.rows();
     const one = a.next("one");
     assert.equal(await rows.append(one), null);
-    // Late, and still its own: nobody else has taken it.
+    // Late, but still its own: no other server has acquired it.
     await until(async () => {
       const [lease] = await b.connection.query(b.statements.lease);
       return Number(lease?.["left_ms"]) < 0;
@@ -114,11 +114,11 @@ Deno.test(
     assert.deepEqual(await a.lease.renew(), { others: 0 });
     const two = a.next("two");
     assert.equal(await rows.append(two), null);
-    await until(() => b.lease.take(), { what: "the other takes it" });
+    await until(() => b.lease.take(), { what: "the other server acquires the lease" });
     assert.equal(b.lease.epoch, 2);
     assert.equal(await a.lease.renew(), null);
     const fenced = rows.append(a.next("three of the old epoch"));
-    await until(() => Promise.resolve(a.lost.length === 1), { what: "the loss is noticed" });
+    await until(() => Promise.resolve(a.lost.length === 1), { what: "the loss is detected" });
     rows.close();
     assert.equal((await fenced)?.known, true, "another row is in its place");
     b.stand(two);
@@ -132,12 +132,12 @@ Deno.test(
     // A hole is refused, and so is a row that is another's.
     b.next("four, which is never sent");
     const hole = ofB.append(b.next("five"));
-    await until(() => Promise.resolve(b.lost.length === 1), { what: "the hole is noticed" });
+    await until(() => Promise.resolve(b.lost.length === 1), { what: "the gap is detected" });
     ofB.close();
     assert.equal((await hole)?.known, true, "the log takes no row behind a hole");
     assert.equal((await b.logged()).length, 3);
     await b.lease.release();
-    // A renewal that was asked for before, and comes behind, does not bring it back.
+    // An earlier renewal that arrives later does not restore it.
     assert.deepEqual(await b.connection.query(b.statements.renew, 2, "b", 60_000, 0), []);
     await using c = new Side(url, { holder: "c" });
     assert.equal(await c.lease.take(), true);
@@ -158,12 +158,12 @@ Deno.test(
     assert.equal(await a.lease.take(), true);
     const [ofA, alsoOfA] = [a.rows(), a.rows()];
     assert.equal(await ofA.append(null), null, "it leads");
-    await until(() => b.lease.take(), { what: "the other takes it" });
+    await until(() => b.lease.take(), { what: "the other server acquires the lease" });
     const answers: unknown[] = [];
     const ask = (rows: PostgresRows, row: JournalRow | null) =>
       rows.append(row).then((refusal) => void answers.push(refusal?.known));
     const asked = [ask(ofA, null)];
-    await until(() => Promise.resolve(a.lost.length === 1), { what: "the loss is noticed" });
+    await until(() => Promise.resolve(a.lost.length === 1), { what: "the loss is detected" });
     // Further rows are neither sent nor answered.
     asked.push(ask(ofA, null), ask(ofA, a.next("late")));
     await settled();
@@ -177,7 +177,7 @@ Deno.test(
     assert.equal(await ofB.append(b.next("one")), null);
     assert.equal(await ofB.append(null), null);
     void alsoOfA.append(null);
-    await until(() => Promise.resolve(a.lost.length === 2), { what: "the loss is noticed" });
+    await until(() => Promise.resolve(a.lost.length === 2), { what: "the loss is detected" });
     alsoOfA.close();
     ofB.close();
   },
@@ -248,7 +248,7 @@ Deno.test("[PG5] a notification that arrives during a read is not waited for aga
     notifications.notify(channel);
     await since(wait);
   }
-  // One that came before, or on another channel, says nothing of what comes now.
+  // A notification that came earlier, or on another channel, does not affect later ones.
   const since = notifications.since("log");
   notifications.notify("lease");
   let over = false;
@@ -344,7 +344,7 @@ Deno.test(
     await admin.end();
     await postgres.down();
     const kept = rows.append(a.next("while it is away"));
-    await until(() => Promise.resolve(rows.awaySince !== null), { what: "it is noticed" });
+    await until(() => Promise.resolve(rows.awaySince !== null), { what: "the failure is detected" });
     await postgres.up();
     assert.equal(await kept, null);
     assert.equal(rows.awaySince, null);
@@ -399,7 +399,7 @@ Deno.test(
       assert.ok(parts < 5);
     }
     assert.deepEqual(read, made);
-    // A row that comes costs one statement.
+    // A new row costs one statement.
     const { query } = PostgresConnection.prototype;
     const asked: string[] = [];
     PostgresConnection.prototype.query = function (statement, ...values) {
@@ -589,7 +589,7 @@ Deno.test(
       const { rows } = await locker.query("select 1 from pg_locks where not granted");
       return rows.length > 0;
     };
-    await until(waiting, { what: "the row is on its way" });
+    await until(waiting, { what: "the row is in transit" });
     await postgres.down("immediate");
     assert.equal((await sent)?.known, false);
     // It was never sent, independently of the row before it.
@@ -609,7 +609,7 @@ Deno.test(
       const refused = await rows.append(locked);
       assert.ok(refused !== null, "nobody gets the lock");
       return refused.known;
-    }, { what: "it is refused as not now" });
+    }, { what: "the row is refused temporarily" });
     await client.query("commit");
     await until(async () => await rows.append(locked) === null, { what: "rows are appended again" });
     // A database that is read-only, as a standby is, refuses rows as one that is away.
@@ -621,7 +621,7 @@ Deno.test(
     await cutOff();
     const unwritten = a.next("read-only");
     await until(async () => (await rows.append(unwritten))?.known === true, {
-      what: "it is refused as not now",
+      what: "the row is refused temporarily",
     });
     assert.ok(rows.awaySince !== null);
     await client.query("set default_transaction_read_only = off");
@@ -633,7 +633,7 @@ Deno.test(
     // A writer may begin where the rows end, and nowhere else.
     assert.equal(await rows.begins(unwritten), null);
     const behind = rows.begins(head);
-    await until(() => a.lost.length === 1, { what: "it is noticed" });
+    await until(() => a.lost.length === 1, { what: "the failure is detected" });
     assert.match(a.lost[0] ?? "", /row 4 of the log is missing in this server's database/);
     rows.close();
     assert.equal((await behind)?.known, true, "nothing was sent");
@@ -736,15 +736,15 @@ Deno.test(
         );
         return row?.seen;
       };
-      // It has looked at the free lease again and again.
+      // It has checked the free lease repeatedly.
       for (let look = 0; look < 4; look++) {
         const before = await looks();
-        await until(async () => await looks() !== before, { what: "it looks again" });
+        await until(async () => await looks() !== before, { what: "it checks the lease again" });
       }
       assert.equal(b.figures.epoch, null);
       assert.equal(renewed, 0);
       seq = rowsBehind - 10;
-      await until(() => b.figures.epoch !== null, { what: "it takes the lease" });
+      await until(() => b.figures.epoch !== null, { what: "it acquires the lease" });
       assert.equal(renewed, 0, "what is missing is applied first");
       seq = rowsBehind;
       await until(() => renewed > 0, { what: "it leads" });
@@ -778,9 +778,9 @@ Deno.test(
       let seen = false;
       b.onLeader((leader) => seen ||= leader !== null);
       b.serve(served);
-      await until(() => seen, { what: "it has seen when the lease of the other one ends" });
+      await until(() => seen, { what: "it has read the end of the other lease" });
       await a[Symbol.asyncDispose]();
-      await until(() => renewed > 0, { what: "it takes the lease" });
+      await until(() => renewed > 0, { what: "it acquires the lease" });
       await b.unserve();
       assert.equal(await b.begin(), "leader");
       b.serve(served);
@@ -919,7 +919,7 @@ class AskedLease {
 
   #from = 1_000_000;
 
-  /** Renews, and lets so much time pass meanwhile. */
+  /** Renews the lease while this much time passes. */
   async renew(ms: number) {
     this.asked.length = 0;
     this.#from = this.clock.now();
@@ -1020,7 +1020,7 @@ Deno.test(
     assert.deepEqual({ role, awayMs, renewed }, { role: "leader", awayMs: null, renewed: 0 });
     // A rejection after a success is logged again.
     await admin.it.query("alter table syncline.members add column lag_ms double precision");
-    await until(async () => (await cluster.members()).length === 1, { what: "it is noted" });
+    await until(async () => (await cluster.members()).length === 1, { what: "the member is recorded" });
     await admin.it.query("alter table syncline.members drop column lag_ms");
     await until(() => logged().length === 2, { what: "it is logged again" });
   },

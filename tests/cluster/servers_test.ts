@@ -1,4 +1,4 @@
-/** Two servers on one PostgreSQL, in this process: what each shows, what becomes of commits, and who makes them. */
+/** Two servers on one PostgreSQL in this process: their results, the fate of commits, and the server that makes them. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { createBackup } from "../../mod/ops/backups/mod.ts";
@@ -174,12 +174,12 @@ Deno.test(needs(postgres, "servers on one PostgreSQL"), async (t) => {
       assert.ok(performance.now() - from >= clusterLimits.writeWaitMs, "it is waited for");
       const refused = await sockets[0]?.socket.message(({ type }) => type === "MutationResponse");
       assert.deepEqual([refused.success, refused.errorData?.code], [false, "unavailable"]);
-      // On a machine that stood still the other one may have come to lead before; nobody comes to it now.
+      // On a suspended machine the other server may have started to lead. No client connects to it now.
       const leads = async (server: TestServer) =>
         (await get(server, "/api/health/ready")).body.cluster.role === "leader";
       const [leader, follower] = await leads(a) ? [a, b] : [b, a];
       await until(async () => (await get(leader, "/api/health/ready")).status === 503, {
-        what: "the leader says so",
+        what: "the leader reports it",
       });
       assert.equal(
         (await get(follower, "/api/health/ready")).status,
@@ -193,9 +193,11 @@ Deno.test(needs(postgres, "servers on one PostgreSQL"), async (t) => {
         await until(async () => (await notes(server)).includes("after"));
         assert.deepEqual((await notes(server)).filter((text) => text.startsWith("late")), []);
         await until(async () => (await get(server, "/api/health/ready")).body.status === "ready");
-        // The other one may have come first to a lease that has ended meanwhile: then they are to come again.
+        // The other server may have acquired an expired lease first. Then the clients must reconnect.
         const shown = () => socket.messages.some((message) => JSON.stringify(message).includes("after"));
-        await until(() => shown() || socket.closeCode === 1012, { what: "it is shown, or to come again" });
+        await until(() => shown() || socket.closeCode === 1012, {
+          what: "the result arrives or the socket is closed",
+        });
         await socket[Symbol.asyncDispose]();
       }
     },
@@ -205,7 +207,7 @@ Deno.test(needs(postgres, "servers on one PostgreSQL"), async (t) => {
     "[PG8] a stopping server hands over the lease, and returns as a follower",
     async () => {
       await a.restart(async () => {
-        await until(() => leads(b), { what: "the other one leads" });
+        await until(() => leads(b), { what: "the other server leads" });
         await add(b, "under another leader");
       });
       assert.equal(await leads(a), false);

@@ -14,7 +14,7 @@ import { TempFolder } from "../support/temp_folder.ts";
 import { needs, postgres } from "../support/services.ts";
 import { TestPostgres } from "./support/postgres.ts";
 
-/** Of two pieces. */
+/** A version of two pieces. */
 const bundle = (fill: number) => new Uint8Array(clusterLimits.versionPieceBytes + 10).fill(fill);
 const streamOf = (bytes: Uint8Array) => new Blob([bytes.slice()]).stream();
 
@@ -65,7 +65,7 @@ Deno.test(
     const [pieces] = await run("select count(*)::int as count from syncline.version_pieces");
     assert.equal(pieces?.["count"], 2);
 
-    // Named, and nobody came to say that it is served.
+    // Named in the log, but not served by any server.
     await run("update syncline.versions set made_at = now() - interval '2 days'");
     await run(
       "insert into syncline.log (seq, epoch, ts_before, ts, at, sum, body) values (5, 1, 4, 5, 0, '', '')",
@@ -80,7 +80,7 @@ Deno.test(
   },
 );
 
-/** A server that does not have the version, and is given its bundle so. */
+/** Saves the bundle of a version that the server does not have. */
 function codeOf(dataDir: string, read: ReadableStream<Uint8Array<ArrayBuffer>>): ClusterCode {
   const cluster = { versions: { read: () => Promise.resolve(read) } } as unknown as PostgresCluster;
   return new ClusterCode({ cluster, config: { dataDir, pinned: false }, log: () => {} });

@@ -1,4 +1,4 @@
-/** A worker that was busy while others committed: what it answers first is not older than what its callers know. */
+/** A worker that was busy while others committed: its first answers are not older than the state its callers have seen. */
 import assert from "node:assert/strict";
 import { ServerProcess } from "../support/processes/server_process.ts";
 import { TempFolder } from "../support/temp_folder.ts";
@@ -6,7 +6,7 @@ import { pause, until } from "../support/waiting.ts";
 import { workersOf } from "./support/processes.ts";
 
 const ROUNDS = 8;
-/** Calls at once, so that each process has some. */
+/** Concurrent calls, so that each process receives some. */
 const CALLS = 16;
 
 Deno.test("[WK2] HC6 a worker that was stopped while a mutation was answered does not answer from before it", async () => {
@@ -20,7 +20,7 @@ Deno.test("[WK2] HC6 a worker that was stopped while a mutation was answered doe
     const response = await fetch(`http://127.0.0.1:${server.port}/api/${kind}`, {
       method: "POST",
       body: JSON.stringify({ path, args }),
-      // A new connection each, which the kernel gives to one of the processes.
+      // A new connection for each call, which the kernel assigns to one of the processes.
       headers: { connection: "close" },
       signal: AbortSignal.timeout(waitMs),
     });

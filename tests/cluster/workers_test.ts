@@ -112,7 +112,7 @@ class Server implements AsyncDisposable {
     return counts.every((count) => count >= 2);
   }
 
-  /** Clients, so many that each process has some. */
+  /** Enough clients for each process. */
   async clientsOnAll(atLeast: number): Promise<SynclineClient[]> {
     const clients: SynclineClient[] = [];
     for (;;) {
@@ -139,7 +139,7 @@ class Server implements AsyncDisposable {
   }
 }
 
-/** Moves money at random until it is stopped, and watches that no view is torn or goes back. */
+/** Transfers money at random until it is stopped, and checks that all views are consistent and never older than before. */
 class Mover {
   readonly acknowledged: number[] = [];
   readonly faults: string[] = [];
@@ -283,7 +283,7 @@ Deno.test("[WK1] several processes share the port", async (t) => {
       body: JSON.stringify({ refreshToken: tokens.refreshToken }),
     });
     await signOut.body?.cancel();
-    await until(() => users.every((user) => user === null), { what: "nobody is signed in any more" });
+    await until(() => users.every((user) => user === null), { what: "no user is signed in any more" });
     for (const client of clients) client.close();
   });
 
@@ -332,7 +332,7 @@ Deno.test("[WK1] several processes share the port", async (t) => {
     const [victim = 0] = await server.workers();
     Deno.kill(victim, "SIGSTOP");
     await until(async () => (await areAlive([victim])).length === 0, {
-      what: "the one that hangs is gone",
+      what: "the suspended worker has ended",
     });
     await progress(movers);
     await until(async () => (await server.workers()).length === WORKERS - 1);
@@ -385,7 +385,7 @@ Deno.test("[WK7] all processes serve edited functions, with their tables", async
   await until(() => versions.every((version) => version === 1));
   for (const version of [2, 3]) {
     await progress(movers);
-    // The index that all queries use goes by another name.
+    // The index of all queries has another name.
     const index = `by_number_${version}`;
     const edited = (text: string) =>
       text.replaceAll('"by_n"', `"${index}"`).replace("handler: () => 1", `handler: () => ${version}`);

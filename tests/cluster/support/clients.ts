@@ -155,7 +155,7 @@ export class Clients implements AsyncDisposable {
       this.faults.push(`${url} shows a total of ${total} at ts ${ts}`);
     }
     if (before === null || done >= before.done && ts >= before.ts) return;
-    // While the database is unreachable, a new socket may start with an older state. No socket goes back.
+    // While the database is unreachable, a new socket may start with an older state. No socket receives an older one later.
     const isOther = now.connection !== before.connection;
     if (isOther && performance.now() < (this.#oldUntil.get(url) ?? 0)) return;
     this.faults.push(

@@ -1,9 +1,9 @@
-/** Watches by a socket at each server with which code it computes, and that each ts has one. */
+/** Watches the version of the code at each server over a socket, and checks that each ts has one. */
 import { SocketView } from "./socket_view.ts";
 
 interface Look {
   readonly code: number;
-  /** The version whose code made the newest document. */
+  /** The version whose code wrote the newest document. */
   readonly by: number;
 }
 
@@ -28,7 +28,7 @@ export class CodeView implements AsyncDisposable {
     });
   }
 
-  /** The codes one after the other, in the order of the ts at which they were seen. */
+  /** The versions in the order of the ts at which they were seen. */
   get codes(): number[] {
     const seen = [...this.#codes].sort(([a], [b]) => a - b).map(([, code]) => code);
     return seen.filter((code, at) => code !== seen[at - 1]);

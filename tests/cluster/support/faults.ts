@@ -9,17 +9,17 @@ export interface Scene {
   readonly postgres: TestPostgres;
   readonly clients: Pick<Clients, "cutOff" | "reaches">;
   readonly leader: ClusterProcess;
-  /** A whole number below this one. */
+  /** Returns a random integer below `end`. */
   readonly pick: (below: number) => number;
   readonly note: (line: string) => void;
 }
 
 export interface Fault {
-  /** Whether another server leads behind it. */
+  /** Whether another server leads afterwards. */
   readonly takesOver: boolean;
-  /** How often it is among the others. */
+  /** Relative frequency. */
   readonly weight: number;
-  /** Has it happen. Resolves with what ends it. */
+  /** Injects the fault. Resolves with a function that ends it. */
   readonly inflict: (scene: Scene) => Promise<() => Promise<void> | void>;
 }
 
@@ -44,7 +44,7 @@ export const FAULTS = {
     weight: 1,
     inflict(scene) {
       const mend = cutOff(scene, scene.leader, ["servers"]);
-      // At once: links on which nothing comes any more are given up after ten seconds.
+      // Links without traffic are closed only after ten seconds.
       scene.leader.gates.servers.breakOff();
       return Promise.resolve(mend);
     },
@@ -85,7 +85,7 @@ export const FAULTS = {
     takesOver: false,
     weight: 1,
     async inflict({ leader, pick }) {
-      // At once, or kept from coming back for a moment.
+      // Immediately, or after it was kept from starting for a moment.
       const ms = pick(2) * 1_500;
       const { servers } = leader.gates;
       if (ms > 0) servers.shut();
@@ -100,13 +100,13 @@ export type FaultName = keyof typeof FAULTS;
 
 const names = Object.keys(FAULTS) as FaultName[];
 
-/** Those among which a schedule chooses, as often as they weigh. */
+/** The kinds of a schedule, by frequency. */
 export function chosen(kinds: readonly FaultName[], takesOver: boolean): FaultName[] {
   return kinds.filter((name) => FAULTS[name].takesOver === takesOver)
     .flatMap((name) => Array<FaultName>(FAULTS[name].weight).fill(name));
 }
 
-/** The kinds that a list names; all where it is empty. Throws for one that there is not. */
+/** Returns the named kinds, or all for an empty list. Throws for an unknown name. */
 export function namedFaults(list: string): readonly FaultName[] {
   if (list === "") return names;
   return list.split(",").map((text) => {
@@ -126,7 +126,7 @@ function followerOf({ rig, leader, pick }: Scene): ClusterProcess {
   return others[pick(others.length)] ?? leader;
 }
 
-/** From now on a server is not reached, or reaches nobody, on some of its ways. Gives what ends that. */
+/** Cuts a server off, in some directions or for some connections. Returns a function that ends it. */
 function cutOff(
   { clients, note }: Scene,
   server: ClusterProcess,

@@ -1,6 +1,6 @@
 /**
- * A TCP proxy that can be shut: data then waits until it is open again, as on a network that drops all packets. Neither side
- * sees that the other one is gone.
+ * A TCP proxy that can be shut: data then waits until it is open again, like on a network that drops all packets. Neither side
+ * detects the failure.
  */
 import { closeQuietly } from "../../../mod/kit/local_socket.ts";
 
@@ -11,7 +11,7 @@ export class Gate implements AsyncDisposable {
   readonly #to: number;
   /** Both ends of each connection. */
   readonly #pairs = new Set<readonly Deno.TcpConn[]>();
-  /** Connections that are shut, for good. */
+  /** Connections that are shut permanently. */
   readonly #held = new Map<readonly Deno.TcpConn[], PromiseWithResolvers<void>>();
   readonly #carrying = new Set<Promise<void>>();
   readonly #accepting: Promise<void>;
@@ -25,7 +25,7 @@ export class Gate implements AsyncDisposable {
     this.#accepting = this.#accept();
   }
 
-  /** Connections that were made through it and have not ended. */
+  /** Number of open connections. */
   get connections(): number {
     return this.#pairs.size;
   }
@@ -42,7 +42,7 @@ export class Gate implements AsyncDisposable {
     this.#opened.resolve();
   }
 
-  /** Shuts one connection, the one that leaves it by this port: others pass. Gives whether there is one. */
+  /** Shuts only the connection from this port. Returns whether there is one. */
   hold(port: number): boolean {
     const pair = [...this.#pairs].find(([, far]) => far?.localAddr.port === port);
     if (pair !== undefined) this.#held.set(pair, Promise.withResolvers());
@@ -75,7 +75,7 @@ export class Gate implements AsyncDisposable {
     }
   }
 
-  /** Never rejects: an end that is gone ends the other. */
+  /** Never rejects: the end of one side ends the other. */
   async #carry(near: Deno.TcpConn): Promise<void> {
     const pair: Deno.TcpConn[] = [near];
     this.#pairs.add(pair);

@@ -1,5 +1,5 @@
 /**
- * A real PostgreSQL for tests, in a folder of its own on a port of its own. Tests that start one `need` it, see
+ * A real PostgreSQL for tests, with a separate folder and port. Tests that start one `need` it, see
  * `tests/support/services.ts`.
  */
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { pathOf, postgres } from "../../support/services.ts";
 import { until } from "../../support/waiting.ts";
 import { freePort } from "../../support/ports.ts";
 
-/** Nobody's: the programs refuse to run as root. */
+/** Ids of the user nobody, because the programs refuse to run as root. */
 const NOBODY = 65_534;
 const decoder = new TextDecoder();
 
@@ -35,7 +35,7 @@ async function output(
   return { code, stderr: decoder.decode(stderr) };
 }
 
-/** A folder for the user who runs it. */
+/** A folder that belongs to the user of the server. */
 async function ownFolder(): Promise<string> {
   const folder = await Deno.makeTempDir({ prefix: "syncline-postgres-" });
   if (Deno.uid() === 0) await Deno.chown(folder, NOBODY, NOBODY);
@@ -45,7 +45,7 @@ async function ownFolder(): Promise<string> {
 
 let made: Promise<string> | null = null;
 
-/** The files of one without databases, made once for all tests of a process: that takes longer than starting it. */
+/** Files of a server without databases. Created once per process, because it takes longer than a start. */
 function emptyFiles(programs: string): Promise<string> {
   return made ??= (async () => {
     const folder = await ownFolder();
@@ -87,7 +87,7 @@ export class TestPostgres implements AsyncDisposable {
     }
   }
 
-  /** The address of a new database. */
+  /** Returns the URL of a new database. */
   async database({ encoding = "UTF8" }: { readonly encoding?: string } = {}): Promise<string> {
     const name = `test_${++this.#databases}`;
     const client = await this.client("postgres");
@@ -100,7 +100,7 @@ export class TestPostgres implements AsyncDisposable {
     return `postgres://${user}@127.0.0.1:${this.port}/${name}`;
   }
 
-  /** A connection to a database, to look at it; the caller ends it. */
+  /** Opens a connection to a database for inspection. The caller must close it. */
   async client(database: string): Promise<Client> {
     const client = new pg.Client({ host: "127.0.0.1", port: this.port, user: "app", database });
     client.on("error", () => {});
@@ -130,7 +130,7 @@ export class TestPostgres implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.down("immediate").catch(() => {});
-    // It may still write what it is at.
+    // It may still be writing.
     await until(() => Deno.remove(this.#folder, { recursive: true }).then(() => true, () => false));
   }
 

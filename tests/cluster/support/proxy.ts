@@ -9,7 +9,7 @@ const SYNC = "GET /api/sync";
 
 interface Server {
   readonly name: string;
-  /** Of its public port. */
+  /** Its public port. */
   readonly url: string;
 }
 
@@ -20,11 +20,11 @@ export class Proxy<To extends Server> implements AsyncDisposable {
   readonly #carrying = new Set<Promise<void>>();
   readonly #loop: Promise<void>;
   readonly #looking: Promise<void>;
-  /** Those that took requests when they were asked last. */
+  /** Servers that were ready at the last check. */
   ready: readonly To[] = [];
   #next = 0;
   #closed = false;
-  /** Where sockets are now, in the order in which they came. */
+  /** Servers of the open sockets, in the order in which they connected. */
   readonly sockets: To[] = [];
 
   constructor(servers: readonly To[]) {
@@ -68,7 +68,7 @@ export class Proxy<To extends Server> implements AsyncDisposable {
     }
   }
 
-  /** Never rejects: an end that is gone ends the other. */
+  /** Never rejects: the end of one side ends the other. */
   async #carry(near: Deno.Conn): Promise<void> {
     const pair = [near];
     this.#pairs.add(pair);
@@ -88,7 +88,7 @@ export class Proxy<To extends Server> implements AsyncDisposable {
       await write(far, chunk.subarray(0, length));
       await Promise.race([pass(near, far), pass(far, near)]);
     } catch {
-      // Its client comes again.
+      // The client reconnects.
     } finally {
       if (socketAt !== undefined) this.sockets.splice(this.sockets.indexOf(socketAt), 1);
       this.#pairs.delete(pair);

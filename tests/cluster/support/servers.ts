@@ -99,20 +99,20 @@ export class ClusterRig implements AsyncDisposable {
     return new ClusterRig(await Deno.makeTempDir({ prefix: "syncline-cluster-" }), url);
   }
 
-  /** The cluster as a configuration names it. */
+  /** The cluster's options. */
   config({ url = this.url, secret = SECRET } = {}): NonNullable<ServeConfig["cluster"]> {
     const snapshots = { kind: "folder", path: join(this.folder, "snapshots") } as const;
     return { database: parsePostgresUrl(url), secret, snapshots, address: null, listen: null };
   }
 
-  /** A server on the data folder of this name. */
+  /** A server on the data folder with this name. */
   async start(name: string, config: Partial<ServeConfig> = {}): Promise<TestServer> {
     const dataDir = join(this.folder, name);
     await Deno.mkdir(dataDir, { recursive: true });
     return await startTestServer({ functions, config: { dataDir, cluster: this.config(), ...config } });
   }
 
-  /** The first one, when others can begin: on a busy machine they would not wait for its snapshot for as long as it takes. */
+  /** Starts the first server and waits until others can join: on a busy machine they would time out waiting for its snapshot. */
   async first(name: string, config: Partial<ServeConfig> = {}): Promise<TestServer> {
     const server = await this.start(name, config);
     await server.logs("info A snapshot of the cluster was made");

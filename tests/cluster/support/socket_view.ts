@@ -1,6 +1,6 @@
-/** A client that watches one query by a socket, and goes to the next server when it is cut off. */
+/** A client that watches one query over a socket and connects to the next server when it is cut off. */
 export interface SocketViewOptions<Shown> {
-  /** The server that it begins with. */
+  /** The first server. */
   readonly at: number;
   /** A query without arguments. */
   readonly udfPath: string;
@@ -46,7 +46,7 @@ export class SocketView<Shown> {
     const connection = this.#connections++;
     const url = this.#urls[connection % this.#urls.length] ?? "";
     const socket = this.#socket = new WebSocket(`${url.replace(/^http/, "ws")}/api/sync`);
-    // One that is frozen does not even say that it is.
+    // A frozen server does not report its state.
     let heard = performance.now();
     const watch = setInterval(() => {
       if (performance.now() - heard > 5_000) socket.close();
