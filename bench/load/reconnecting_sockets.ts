@@ -11,7 +11,7 @@ export interface ReconnectingSocketsOptions extends Call {
 }
 
 export interface ReconnectResult {
-  /** Number of closed sockets by code, since the sockets were opened. */
+  /** Number of sockets by the code with which they were closed first. */
   readonly closeCodes: Record<string, number>;
   /** From the first reopened socket to the last first result. */
   readonly lastResultMs: number;
@@ -27,11 +27,12 @@ const CONCURRENT_OPENS = 64;
 
 export class ReconnectingSockets implements AsyncDisposable {
   readonly #options: ReconnectingSocketsOptions;
+  /** Codes with which sockets were closed first, by index. Later ones are of sockets that reached the stopping server. */
+  readonly #closeCodes = new Map<number, number>();
   /** Open sockets by index. */
   readonly #sockets = new Map<number, RawWebSocket>();
   /** First results of the open sockets, by index. */
   readonly #results = new Map<number, string>();
-  readonly #closeCodes: Record<string, number> = {};
   #firstOpenAt = 0;
   #firstCloseAt = 0;
   #complete: PromiseWithResolvers<number> = Promise.withResolvers();
@@ -57,7 +58,7 @@ export class ReconnectingSockets implements AsyncDisposable {
   async reconnected(): Promise<ReconnectResult> {
     const completeAt = await this.#complete.promise;
     const result = {
-      closeCodes: { ...this.#closeCodes },
+      closeCodes: countEach(this.#closeCodes.values()),
       lastResultMs: completeAt - this.#firstOpenAt,
       interruptionMs: completeAt - this.#firstCloseAt,
       values: countEach(this.#results.values()),
@@ -67,6 +68,7 @@ export class ReconnectingSockets implements AsyncDisposable {
   }
 
   #reset(): void {
+    this.#closeCodes.clear();
     this.#results.clear();
     this.#complete = Promise.withResolvers();
     this.#firstOpenAt = this.#firstCloseAt = 0;
@@ -89,7 +91,7 @@ export class ReconnectingSockets implements AsyncDisposable {
         this.#results.delete(index);
         if (this.#isDisposed) return;
         this.#firstCloseAt ||= performance.now();
-        this.#closeCodes[code] = (this.#closeCodes[code] ?? 0) + 1;
+        if (!this.#closeCodes.has(index)) this.#closeCodes.set(index, code);
         setTimeout(() => void this.#reconnect(index), Math.random() * JITTER_MS);
       },
     });
@@ -124,7 +126,7 @@ export class ReconnectingSockets implements AsyncDisposable {
   }
 }
 
-function countEach(values: Iterable<string>): Record<string, number> {
+function countEach(values: Iterable<string | number>): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const value of values) counts[value] = (counts[value] ?? 0) + 1;
   return counts;
