@@ -84,13 +84,18 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
   });
 
   await t.step(
-    "NP3 `npm run dev` serves page, functions and dashboard at one address, without a network",
+    "NP3 `npm run dev` prints type errors of an app that cannot be loaded, and then serves page, functions and dashboard at " +
+      "one address, without a network",
     async () => {
-      const begun = performance.now();
       await Deno.writeTextFile(machine.at("my-app/.env"), "GREETING=hello from a file\n");
+      const unloadable = machine.at("my-app/functions/unloadable.ts");
+      const missing = "paginationOptions";
+      await Deno.writeTextFile(unloadable, `import { ${missing} } from "syncline/server";\n${missing};\n`);
       await using dev = machine.start("npm run dev -- --port 0", { at: "my-app", env: NO_NETWORK });
+      await dev.line(/does not provide an export named/);
+      await dev.line(/functions\/unloadable\.ts\(1,\d+\): error TS\d+: .*paginationOptions/);
+      await Deno.remove(unloadable);
       const [, url = ""] = await dev.line(/app +(http:\/\/127\.0\.0\.1:\d+)\//);
-      figures.push(`npm run dev, the first time: ${seconds(performance.now() - begun)}`);
       await dev.line(/setup +http.*svc_setup_token=/);
       await dev.line(new RegExp(`dashboard +${url}/_/`));
       assert.match(await textOf(url), /\/@vite\/client/);
@@ -106,20 +111,6 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
       await assert.rejects(fetch(`${url}/api/health`));
     },
   );
-
-  await t.step("NP3 type errors are printed while the app cannot be loaded", async () => {
-    const file = machine.at("my-app/functions/unloadable.ts");
-    await Deno.writeTextFile(
-      file,
-      'import { paginationOptions } from "syncline/server";\npaginationOptions;\n',
-    );
-    await using dev = machine.start("npm run dev -- --port 0", { at: "my-app", env: NO_NETWORK });
-    await dev.line(/does not provide an export named/);
-    await dev.line(/functions\/unloadable\.ts\(1,\d+\): error TS\d+: .*paginationOptions/);
-    await Deno.remove(file);
-    await dev.line(/app +http/);
-    await dev.interrupt();
-  });
 
   await t.step("NP4 the server also ends when only the command is killed", async () => {
     await using dev = machine.start("exec node_modules/.bin/syncline dev --port 0", { at: "my-app" });
