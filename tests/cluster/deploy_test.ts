@@ -5,7 +5,7 @@ import { FollowingWriter, RowsRefusedError } from "../../mod/functions/host/writ
 import { SharedVersions } from "../../mod/cluster/postgres/shared_versions.ts";
 import { StartError } from "../../mod/config/start_error.ts";
 import { bundleOf } from "../ops/deploy/support.ts";
-import { HANG_MS, until } from "../support/waiting.ts";
+import { HANG_MS, pause, until } from "../support/waiting.ts";
 import type { TestServer } from "../auth/server/test_server.ts";
 import { CodeView } from "./support/code_view.ts";
 import { needs, postgres } from "../support/services.ts";
@@ -96,7 +96,7 @@ const serve = (url: string, code: number) =>
     what: `${url} serves version ${code}`,
   });
 
-/** Adds marks repeatedly, at one server after the other. */
+/** Adds marks repeatedly with short pauses, at one server after the other. */
 class Marker implements AsyncDisposable {
   #stopped = false;
   readonly #work: Promise<void>;
@@ -122,7 +122,7 @@ class Marker implements AsyncDisposable {
         name,
       });
       if (await asked.then(({ body }) => body.status === "success", () => false)) this.marked++;
-      else await new Promise((resolve) => setTimeout(resolve, 20));
+      await pause(20);
     }
   }
 }

@@ -18,9 +18,9 @@ import { needs, postgres } from "../support/services.ts";
 import { TestPostgres } from "./support/postgres.ts";
 import { ProcessRig } from "./support/server_processes.ts";
 
-const TAKEOVERS = Number(Deno.env.get("SYNCLINE_CLUSTER_TAKEOVERS") ?? (isLongRun ? 200 : 4));
+const TAKEOVERS = Number(Deno.env.get("SYNCLINE_CLUSTER_TAKEOVERS") ?? (isLongRun ? 200 : 3));
 const SEED = Number(Deno.env.get("SYNCLINE_CLUSTER_SEED") ?? (isLongRun ? 1 : anySeed()));
-const CLIENTS = Number(Deno.env.get("SYNCLINE_CLUSTER_CLIENTS") ?? (isLongRun ? 64 : 6));
+const CLIENTS = Number(Deno.env.get("SYNCLINE_CLUSTER_CLIENTS") ?? (isLongRun ? 64 : 4));
 const KINDS = namedFaults(Deno.env.get("SYNCLINE_CLUSTER_KINDS") ?? "");
 /** Failovers between faults that need none, and between audits of all data. */
 const OTHERS_EVERY = Math.min(8, TAKEOVERS);

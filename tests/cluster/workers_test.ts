@@ -181,7 +181,7 @@ class Mover {
       this.acknowledged.push(n);
       // The client sees its acknowledged write.
       if (before >= 0 && this.#seen <= before) this.faults.push(`does not show its own write ${n}`);
-      await pause(2);
+      await pause(20);
     }
   }
 
@@ -317,8 +317,8 @@ Deno.test("[WK1] several processes share the port", async (t) => {
   await t.step(
     "[WK3] killed workers: no write is lost or repeated, and no view is torn",
     async () => {
-      for (let round = 0; round < 4; round++) {
-        const victim = (await server.workers())[round % (WORKERS - 1)] ?? 0;
+      for (let round = 0; round < WORKERS - 1; round++) {
+        const victim = (await server.workers())[round] ?? 0;
         Deno.kill(victim, "SIGKILL");
         await progress(movers);
         await until(async () => (await areAlive([victim])).length === 0);
