@@ -28,7 +28,7 @@ interface App extends AsyncDisposable {
   readonly dataDir: string;
   readonly functionsDir: string;
   /** Starts a server and waits until it serves. */
-  serve(flags?: readonly string[], program?: string): Promise<Served>;
+  serve(flags?: readonly string[], runtimeFlags?: readonly string[]): Promise<Served>;
   /** Starts a server that is expected to end by itself. */
   run(flags: readonly string[]): Promise<{ readonly code: number; readonly output: string }>;
 }
@@ -63,16 +63,16 @@ async function app(files: Record<string, string> = { "schema.ts": SCHEMA, "notes
   const [dataDir, functionsDir] = [join(dir, "data"), join(dir, "functions")];
   await Deno.mkdir(functionsDir);
   for (const [name, text] of Object.entries(files)) await Deno.writeTextFile(join(functionsDir, name), text);
-  const args = (flags: readonly string[], program = "main.ts") => [
-    ...`run --quiet --no-prompt -P=serve ${program} --port 0`.split(" "),
-    ...["--data", dataDir, "--functions", functionsDir, ...flags],
+  const args = (flags: readonly string[], runtimeFlags: readonly string[] = []) => [
+    ...["run", "--quiet", "--no-prompt", "-P=serve", ...runtimeFlags, "main.ts"],
+    ...["--port", "0", "--data", dataDir, "--functions", functionsDir, ...flags],
   ];
   return {
     dir,
     dataDir,
     functionsDir,
-    async serve(flags = [], program) {
-      const child = new Child({ args: args(flags, program) });
+    async serve(flags = [], runtimeFlags) {
+      const child = new Child({ args: args(flags, runtimeFlags) });
       try {
         const [url] = await child.line(/http:\/\/127\.0\.0\.1:\d+/);
         return new Served(child, url);
@@ -112,7 +112,7 @@ Deno.test("a served app answers calls, and SIGTERM ends it with exit code 0", as
 
 Deno.test("HE4 a server whose listener was closed by the runtime reports it and exits with code 1", async () => {
   await using a = await app();
-  await using server = await a.serve([], "tests/server/support/serve_until_asked.ts");
+  await using server = await a.serve([], ["--preload", "tests/server/support/serve_until_asked.ts"]);
   const socket = new WebSocket(`${server.url.replace("http", "ws")}/end-of-port`);
   socket.addEventListener("error", () => {});
   assert.equal((await server.child.exited).code, 1);

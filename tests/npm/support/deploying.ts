@@ -138,7 +138,9 @@ export async function changesSchema(machine: NodeMachine, production: Production
 
 /** Of two deploys at once one is served; the other is refused in a line, or finds everything done. */
 async function twoAtOnce(production: Production): Promise<void> {
-  const both = await Promise.all([1, 2].map(() => production.tried("deploy --skip-type-check --static dist")));
+  const both = await Promise.all(
+    [1, 2].map(() => production.tried("deploy --skip-type-check --static dist")),
+  );
   const served = both.filter(({ text }) => /^Serving /m.test(text));
   assert.equal(served.length, 1, JSON.stringify(both));
   for (const { text, code } of both) {

@@ -41,8 +41,8 @@ class SteppedServer implements AsyncDisposable {
   ): Promise<SteppedServer> {
     const child = new Child({
       args: [
-        ...["run", "--quiet", "--no-prompt", "-P=serve", "tests/ops/deploy/stopping_server.ts"],
-        ...["--port", "0", "--data", dataDir],
+        ...["run", "--quiet", "--no-prompt", "-P=serve"],
+        ...["--preload", "tests/ops/deploy/stopping_server.ts", "main.ts", "--port", "0", "--data", dataDir],
       ],
       env: { ...runtimeEnvironment, SYNCLINE_TEST_STEP_FILE: stepFile },
     });

@@ -1,10 +1,8 @@
 /**
- * The server with one controlled write step: as configured by a JSON file with a {@linkcode Step}, which is read at each step, it
- * blocks before or after the step, so that it can be killed there, or the step fails.
+ * Loaded before the server, controls one write step: as configured by a JSON file with a {@linkcode Step}, which is read at each
+ * step, the server blocks before or after the step, so that it can be killed there, or the step fails.
  */
 import { readFileSync } from "node:fs";
-import { exitOnBug, runProgram } from "../../../mod/cli/program.ts";
-import { serveCommand } from "../../../mod/cli/serve_command.ts";
 
 /** A step and what happens at it. */
 export interface Step {
@@ -57,8 +55,3 @@ function patched<Args extends unknown[], Result>(
 Deno.rename = patched("rename", { run: Deno.rename, pathOf: (_from, to) => to });
 Deno.mkdir = patched("mkdir", { run: Deno.mkdir, pathOf: (path) => path });
 Deno.writeTextFile = patched("writeTextFile", { run: Deno.writeTextFile, pathOf: (path) => path });
-
-if (import.meta.main) {
-  exitOnBug();
-  Deno.exit(await runProgram([serveCommand], ["serve", ...Deno.args]));
-}

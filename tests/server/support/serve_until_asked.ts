@@ -1,4 +1,4 @@
-/** The program of the server in a runtime that closes its port when `/end-of-port` is asked for. */
+/** Loaded before the server: a runtime that closes its port when `/end-of-port` is requested. */
 const serve = Deno.serve as (options: Deno.ServeTcpOptions, handler: Deno.ServeHandler) => Deno.HttpServer;
 const serveUntilAsked: typeof serve = (options, handler) => {
   const server = serve(options, (request, info) => {
@@ -10,4 +10,3 @@ const serveUntilAsked: typeof serve = (options, handler) => {
   return server;
 };
 Object.defineProperty(Deno, "serve", { value: serveUntilAsked });
-await import("../../../main.ts");
