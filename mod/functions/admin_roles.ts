@@ -63,6 +63,7 @@ const REQUEST_RULES: readonly (Rule & { readonly methods: RegExp })[] = [
   // Code may contain what only its authors should know.
   { methods: /^(GET|HEAD)$/, paths: /^\/functions\/versions\/[^/]+\/bundle$/, role: "editor" },
   // Archives contain hashes of passwords and secrets.
+  { methods: /^(GET|HEAD)$/, paths: /^\/restore\/export\/[^/]+$/, role: "owner" },
   { methods: /^(GET|HEAD)$/, paths: /^\/(scheduled-)?backups\/[^/]+$/, role: "owner" },
   { methods: /^DELETE$/, paths: /^\/backups\/[^/]+$/, role: "owner" },
   {

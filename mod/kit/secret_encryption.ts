@@ -61,6 +61,50 @@ export function encryptNested(
   return JSON.stringify(encrypted, null, 2);
 }
 
+/** Fields whose change does not change the server that a secret of the same object is sent to. */
+const SAME_RECIPIENT: ReadonlySet<string> = new Set(["clientId", "linkByEmail", "scope"]);
+
+interface KeptSecret {
+  readonly sealed: string;
+  /** Such as `providers.work.clientSecret`. */
+  readonly path: string;
+  /** The other fields of its object. */
+  readonly recipient: string;
+}
+
+/**
+ * Returns the path of the first encrypted secret that must be entered again: it is not stored, or is stored beside other
+ * fields, so it might be sent to another server. Returns `null` if there is none.
+ */
+export function secretToEnterAgain(json: string, stored: string | undefined): string | null {
+  const known = [...secretsIn(JSON.parse(stored ?? "null"), [])];
+  for (const { sealed, path, recipient } of secretsIn(JSON.parse(json), [])) {
+    if (!known.some((each) => each.sealed === sealed && each.recipient === recipient)) return path;
+  }
+  return null;
+}
+
+function* secretsIn(value: unknown, path: readonly string[]): Generator<KeptSecret> {
+  if (!isObject(value)) return;
+  for (const [name, child] of Object.entries(value)) {
+    const at = [...path, name];
+    if (isObject(child) && typeof child["sealed"] === "string") {
+      yield { sealed: child["sealed"], path: at.join("."), recipient: recipientOf(value) };
+    } else yield* secretsIn(child, at);
+  }
+}
+
+function recipientOf(fields: Readonly<Record<string, unknown>>): string {
+  const named = Object.entries(fields).filter(([name, value]) =>
+    !SAME_RECIPIENT.has(name) && !(isObject(value) && ("sealed" in value || "secret" in value))
+  );
+  return JSON.stringify(named.toSorted(([a], [b]) => a < b ? -1 : 1));
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null;
+}
+
 /** Returns the URL without its password; an empty string for text that is not a URL with a host. */
 export function withoutPassword(text: string): string {
   const url = URL.parse(text);

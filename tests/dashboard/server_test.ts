@@ -433,6 +433,25 @@ testDashboard("overview, files, schedule, backups and replication", {
     await waitForText("Restore cancelled.");
   });
 
+  await t.step("DA24 one table of a prepared restore is copied into the running server", async () => {
+    const notes = () => call("notes:list", {}, "query") as Promise<{ _id: string; text: string }[]>;
+    const [lost] = await notes();
+    assert.ok(lost);
+    await asAdmin("_admin/data:remove", { ids: [lost._id] });
+    const added = await call("notes:add", { text: "since" });
+    await choose(/^More about backup-/, "Restore…");
+    await button("Verify and prepare restore").click();
+    await button("Copy one table…").click();
+    await dialog.getByLabel("Table").selectOption("notes");
+    await button("Copy table").click();
+    await waitForText(/copied\. The prepared restore was canceled\./);
+    const now = await notes();
+    assert.deepEqual(now.find(({ _id }) => _id === lost._id), lost);
+    assert.ok(now.some(({ _id }) => _id === added));
+    assert.equal(await staged().count(), 0);
+    await asAdmin("_admin/data:remove", { ids: [added] });
+  });
+
   await t.step("a file that is not an archive is rejected with the reason", async () => {
     await page.locator("input[type=file]").setInputFiles({
       name: "bad.tar.zst",

@@ -11,6 +11,7 @@ import {
   encryptNested,
   encryptSecret,
   keyName,
+  secretToEnterAgain,
   withoutPassword,
   withStoredPassword,
 } from "../../kit/secret_encryption.ts";
@@ -155,6 +156,12 @@ export class Settings {
     }
     const { key } = this.#options;
     if (spec.encryptsSecrets) {
+      const moved = secretToEnterAgain(text, this.#texts.get(name));
+      if (moved !== null) {
+        const reason =
+          "enter the secret again. The stored one is kept only while it is sent to the same server";
+        throw invalid(name, new Error(`${moved}: ${reason}`));
+      }
       const encrypted = encryptNested(text, { key, name });
       return { row: { name, value: { text: encrypted, key: this.keyName } }, value: encrypted };
     }

@@ -8,7 +8,7 @@ import { BackupCounts, BackupFolder, Backups } from "../../ops/backups/mod.ts";
 import { exportRoutes } from "../../ops/tables/export/routes.ts";
 import { importRoutes } from "../../ops/tables/import/routes.ts";
 import type { BackupTarget } from "../../ops/backups/scheduled/mod.ts";
-import { cancelRestore, stagedRestore } from "../../ops/backups/restore/mod.ts";
+import { cancelRestore, stagedDatabase, stagedRestore } from "../../ops/backups/restore/mod.ts";
 import type { AdminWork, AuditLog } from "../../ops/admin/mod.ts";
 import { adminRoutes, emptyFolder, type VerifyToken } from "../../ops/mod.ts";
 import { BACKUPS_DIR, INCOMING_DIR } from "../../config/config.ts";
@@ -89,7 +89,11 @@ export async function startAdmin(
     scheduledTarget: () => parts.backups.target,
     newestBackup,
     tables: [
-      exportRoutes({ databasePath: join(dataDir, archiveNames.database), log }),
+      exportRoutes({
+        databasePath: join(dataDir, archiveNames.database),
+        stagedDatabase: () => stagedDatabase(dataDir),
+        log,
+      }),
       importRoutes({ port, works: work, tempDir: incomingDir, log }),
     ],
     replication: parts.replication.replication,

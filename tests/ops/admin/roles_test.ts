@@ -102,6 +102,7 @@ const ENDPOINTS = {
     "DELETE /restore",
     "GET /backups/:name",
     "GET /functions/env",
+    "GET /restore/export/:table",
     "GET /scheduled-backups/:name",
     "PATCH /functions/env",
     "POST /backups/:name/restore",
@@ -194,6 +195,18 @@ Deno.test("AD15 roles of administrators", async (t) => {
       await response.body?.cancel();
       assert.equal(response.status, expected, role);
     }
+  });
+
+  await t.step("[SE3] viewers see the mail server without its user", async () => {
+    await ok("action", "_admin/settings:set", {
+      changes: { smtpUrl: "smtp://user:secret@mail.example.com:587", mailFrom: "app@example.com" },
+    });
+    const urlFor = async (role: string) => {
+      const { value } = await call("query", "_admin/settings:list", {}, tokens[role]);
+      return value.find(({ name }: { name: string }) => name === "smtpUrl").text;
+    };
+    assert.equal(await urlFor("viewer"), "smtp://mail.example.com:587");
+    assert.equal(await urlFor("editor"), "smtp://user@mail.example.com:587");
   });
 
   await t.step("a viewer ends their own other sessions, and no one else's", async () => {

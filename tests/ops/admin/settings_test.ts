@@ -338,7 +338,7 @@ Deno.test("settings", async (t) => {
           ],
           [
             JSON.stringify({ providers: { work: { ...work, clientSecret: { sealed: "A".repeat(60) } } } }),
-            /enter it again/,
+            /enter the secret again/,
           ],
         ] as const
       ) {
@@ -347,6 +347,22 @@ Deno.test("settings", async (t) => {
         assert.match(refused.message ?? "", message);
       }
       assert.deepEqual(await providers(), ["work", "home"]);
+
+      // A stored secret must not reach another server.
+      const stored = JSON.parse((await setting("authConfig")).text).providers.work;
+      const change = (changes: object) =>
+        call("action", "_admin/settings:set", {
+          changes: { authConfig: JSON.stringify({ providers: { work: { ...stored, ...changes } } }) },
+        });
+      for (const moved of [{ issuer: "https://elsewhere.example.com" }, { hosts: ["id.example.com"] }]) {
+        const refused = await change(moved);
+        assert.deepEqual([refused.status, refused.code], [400, "invalid_setting"]);
+        assert.match(refused.message ?? "", /^providers\.work\.clientSecret: enter the secret again/);
+      }
+      assert.equal((await change({ clientId: "other", linkByEmail: false })).status, 200);
+      const entered = { issuer: "https://elsewhere.example.com", clientSecret: { secret: "new" } };
+      assert.equal((await change(entered)).status, 200);
+      await set({ authConfig: JSON.stringify({ providers: { work, home: work } }) });
 
       await server.restart();
       assert.deepEqual(await providers(), ["work", "home"]);

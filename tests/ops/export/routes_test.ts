@@ -2,16 +2,20 @@ import assert from "node:assert/strict";
 import { setImmediate } from "node:timers";
 import { DatabaseSync } from "node:sqlite";
 import { Hono } from "hono";
+import { copySqliteFile } from "../../../mod/engine/mod.ts";
 import { failureResponse } from "../../../mod/kit/error_response.ts";
 import { exportRoutes, type ExportRoutesOptions } from "../../../mod/ops/tables/export/mod.ts";
 import { opsLimits } from "../../../mod/ops/limits.ts";
 import { anyTable, TestDatabase } from "../../engine/support.ts";
+import { databaseOf } from "./support.ts";
 
 interface Served {
   readonly database: TestDatabase;
   readonly handle: (request: Request) => Response | Promise<Response>;
   readonly get: (path: string, init?: RequestInit) => Promise<Response>;
   /** Lines of the log. */
+  /** Path of the staged restore's database. */
+  staged: string | null;
   readonly logged: string[];
   /** Resolves with the first of them. */
   readonly reported: Promise<void>;
@@ -45,15 +49,25 @@ function serve(documents: number, limits?: ExportRoutesOptions["limits"]): Serve
   const app = new Hono();
   app.onError((error) => failureResponse(error, log));
   app.notFound(() => new Response("elsewhere", { status: 404 }));
-  app.route("/api/admin", exportRoutes({ databasePath: database.path, log, ...(limits && { limits }) }));
-  return {
+  app.route(
+    "/api/admin",
+    exportRoutes({
+      databasePath: database.path,
+      stagedDatabase: () => Promise.resolve(served.staged),
+      log,
+      ...(limits && { limits }),
+    }),
+  );
+  const served: Served & Disposable = {
     database,
+    staged: null,
     logged,
     reported: reported.promise,
     handle: (request) => app.fetch(request),
     get: async (path, init) => await app.request(`/api/admin/export/${path}`, init),
     [Symbol.dispose]: () => database[Symbol.dispose](),
   };
+  return served;
 }
 
 /** Whether a connection has an old snapshot, which prevents a full checkpoint. */
@@ -89,6 +103,24 @@ Deno.test("[EX10] a table is downloaded as JSONL or CSV, under its name and neve
     assert.equal((await response.text()).trimEnd().split("\n").length, lines);
   }
   assert.equal(hasReaders(served.database), false);
+});
+
+Deno.test("[EX18] a table of the staged restore is downloaded, which leaves its file unchanged", async () => {
+  using served = serve(1);
+  const get = () =>
+    Promise.resolve(served.handle(new Request("http://localhost/api/admin/restore/export/items")));
+  const refused = await get();
+  assert.equal(refused.status, 404);
+  assert.match(await refused.text(), /No restore is prepared/);
+  using staged = databaseOf([{ n: "staged" }]);
+  const folder = await Deno.makeTempDir();
+  served.staged = `${folder}/staged.db`;
+  await copySqliteFile(staged.path, served.staged);
+  const before = await Deno.readFile(served.staged);
+  const response = await get();
+  assert.match(await response.text(), /^\{[^\n]*"n":"staged"\}\n$/);
+  assert.deepEqual(await Deno.readFile(served.staged), before);
+  await Deno.remove(folder, { recursive: true });
 });
 
 Deno.test("[EX11] unknown and secret tables are not found, other formats and unsuitable documents are bad requests", async () => {

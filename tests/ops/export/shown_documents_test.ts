@@ -177,7 +177,10 @@ Deno.test("[EX17] an invalid filter is rejected; one without matches is not", as
   using database = orders();
   const app = new Hono();
   app.onError((error) => failureResponse(error, () => {}));
-  app.route("/", exportRoutes({ databasePath: database.path, log: () => {} }));
+  app.route(
+    "/",
+    exportRoutes({ databasePath: database.path, stagedDatabase: () => Promise.resolve(null), log: () => {} }),
+  );
   const get = async (where: string, format = "jsonl") =>
     await app.request(`/export/orders?format=${format}`, { method: "POST", body: where });
   for (

@@ -184,6 +184,10 @@ const REQUESTS: readonly (readonly [RegExp, (name: string) => Describe])[] = [
     subject: table,
     to: href(["data", table]),
   })],
+  [/^GET \/api\/admin\/restore\/export\/(.+)$/, (table) => () => ({
+    verb: "exported from the prepared restore",
+    subject: table,
+  })],
   [/^POST \/api\/admin\/backups$/, () => plain("made a backup")],
   [/^GET \/api\/admin\/(?:scheduled-)?backups\/(.+)$/, (name) => () => ({
     verb: "downloaded the backup",

@@ -10,7 +10,8 @@ import { Menu } from "../../ui/menu.tsx";
 import { Card, Empty, Loading, Table, View } from "../../ui/view.tsx";
 import { count, size, Time } from "../../ui/format.tsx";
 import { useRequest } from "../../ui/use_request.tsx";
-import { backupPath, download, Scheduled, verify } from "./scheduled.tsx";
+import { backupPath, download, RESTORE_QUESTION, Scheduled, verify } from "./scheduled.tsx";
+import { CopyTable } from "./copy_table.tsx";
 import { Replication } from "./replication.tsx";
 
 const ASKED_EVERY_MS = 15_000;
@@ -59,6 +60,8 @@ export function Backups() {
         <StagedRestore
           staged={value.restore}
           restart={restart?.offered ?? null}
+          busy={busy}
+          onCopied={refetch}
           onCancel={() =>
             void run(
               "Cancelling…",
@@ -117,11 +120,7 @@ export function Backups() {
                         text: "Restore…",
                         run: () =>
                           ask({
-                            title: "Restore this backup?",
-                            text:
-                              "The backup is verified now and applied at the next start. Everything written since then will be lost, including administrators and sessions.",
-                            button: "Verify and prepare restore",
-                            done: "Restore prepared. It will be applied at the next start.",
+                            ...RESTORE_QUESTION,
                             run: async () => {
                               await adminSession.fetch(`${backupPath(backup.name)}/restore`, {
                                 method: "POST",
@@ -186,13 +185,16 @@ function partsText(parts: Backup["parts"]): string {
   return names.join(", ");
 }
 
-function StagedRestore({ staged, restart, onCancel, onRestart }: {
+function StagedRestore({ staged, restart, busy, onCopied, onCancel, onRestart }: {
   readonly staged: Staged;
   /** Whether a supervisor would restart the server; `null` while unknown. */
   readonly restart: boolean | null;
+  readonly busy: boolean;
+  readonly onCopied: () => void;
   readonly onCancel: () => void;
   readonly onRestart: () => void;
 }) {
+  const [copying, setCopying] = useState(false);
   return (
     <Card
       title={
@@ -202,8 +204,9 @@ function StagedRestore({ staged, restart, onCancel, onRestart }: {
       }
       actions={
         <>
-          {restart && <Button onClick={onRestart}>Restart now</Button>}
-          <Button tone="bad" onClick={onCancel}>Cancel the restore</Button>
+          <Button disabled={busy} onClick={() => setCopying(true)}>Copy one table…</Button>
+          {restart && <Button disabled={busy} onClick={onRestart}>Restart now</Button>}
+          <Button tone="bad" disabled={busy} onClick={onCancel}>Cancel the restore</Button>
         </>
       }
     >
@@ -225,6 +228,7 @@ function StagedRestore({ staged, restart, onCancel, onRestart }: {
           <code>--restart-exit-code</code>.
         </p>
       )}
+      {copying && <CopyTable onDone={onCopied} onClose={() => setCopying(false)} />}
     </Card>
   );
 }

@@ -6,6 +6,7 @@ import { Button } from "../../ui/controls.tsx";
 import { useConfirm } from "../../ui/dialog.tsx";
 import { duration, pickerText, Time, timeText, utcText } from "../../ui/format.tsx";
 import { Card, Empty } from "../../ui/view.tsx";
+import { RESTORE_QUESTION } from "./scheduled.tsx";
 
 export interface GenerationRange extends Range {
   readonly generation: string;
@@ -62,9 +63,9 @@ export function PointInTime({ ranges, onStaged }: {
             ask({
               title: `Restore to ${timeText(at)}?`,
               text:
-                "The state is rebuilt from the replica and verified now, and applied at the next start. Everything written since then will be lost.",
-              button: "Verify and prepare restore",
-              done: "Restore prepared. It will be applied at the next start.",
+                "The state is rebuilt from the replica and verified now, and applied at the next start, unless you copy one table from it instead. Everything written since then will be lost.",
+              button: RESTORE_QUESTION.button,
+              done: RESTORE_QUESTION.done,
               run: stage,
             })}
         >

@@ -12,6 +12,14 @@ import { Card, Empty, Table } from "../../ui/view.tsx";
 import { showToast } from "../../ui/toasts.tsx";
 import { useRequest } from "../../ui/use_request.tsx";
 
+export const RESTORE_QUESTION = {
+  title: "Restore this backup?",
+  text:
+    "The backup is verified now and applied at the next start, unless you copy one table from it instead. Everything written since then will be lost, including administrators and sessions.",
+  button: "Verify and prepare restore",
+  done: "Restore prepared. It will be applied at the next start.",
+} as const;
+
 /** Endpoint of a manual backup. */
 export const backupPath = (name: string): string => `/api/admin/backups/${encodeURIComponent(name)}`;
 
@@ -122,11 +130,7 @@ export function Scheduled({ onRun, onAsk, busy }: {
                       text: "Restore…",
                       run: () =>
                         onAsk({
-                          title: "Restore this backup?",
-                          text:
-                            "The backup is verified now and applied at the next start. Everything written since then will be lost, including administrators and sessions.",
-                          button: "Verify and prepare restore",
-                          done: "Restore prepared. It will be applied at the next start.",
+                          ...RESTORE_QUESTION,
                           run: () =>
                             onRun(
                               `Downloading and verifying ${name}…`,

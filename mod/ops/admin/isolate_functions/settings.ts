@@ -1,5 +1,7 @@
 /** Rows of settings, and `_admin/settings:list`. Validation and encryption are in `settings.ts` of the main process. */
 import { z } from "zod";
+import type { AdminRole } from "../../../functions/admin_roles.ts";
+import type { AnyDataModel, SystemQueryCtx } from "../../../functions/api/service.ts";
 import { type AdminDoc, type AdminMutationCtx, adminQuery, systemMutation, systemQuery } from "../tables.ts";
 import { insertAudit } from "./audit.ts";
 
@@ -32,7 +34,7 @@ export interface SettingView extends z.output<typeof specSchema> {
   readonly source: "flag" | "env" | "setting" | "default";
   /** Whether administrators have set it, even if overridden. */
   readonly set: boolean;
-  /** The value they have set; `null` for secrets, and without the password for URLs that have one. */
+  /** The value they have set; `null` for secrets. URLs are without their password, for viewers without the user too. */
   readonly text: string | null;
   /** Whether it was encrypted with another `auth_secret.key` and must be entered again. */
   readonly unreadable: boolean;
@@ -43,14 +45,35 @@ export const list = adminQuery({
   args: {},
   handler: async (ctx): Promise<SettingView[]> => {
     const stored = new Map((await ctx.db.query("_settings").collect()).map((row) => [row.name, row]));
-    return configured.specs.map((spec) => {
-      const row = stored.get(spec.name);
+    const adminId = ctx.auth.adminId();
+    const role = adminId === null ? null : await (ctx as unknown as SystemQueryCtx<AnyDataModel>)
+      .runQuery("_system/auth:adminRole" as never, { adminId } as never) as AdminRole | null;
+    return configured.specs.map((known) => {
+      const row = stored.get(known.name);
+      // User names in URLs are part of a login.
+      const hidesUser = known.passwordInUrl && role === "viewer";
+      const given = known.given && hidesUser
+        ? { ...known.given, text: withoutUser(known.given.text) }
+        : known.given;
+      const spec = { ...known, given };
       const unreadable = row?.key !== undefined && row.key !== configured.key;
       const source = spec.given?.by ?? (row !== undefined && !unreadable ? "setting" : "default");
-      return { ...spec, source, set: row !== undefined, text: row?.text ?? null, unreadable };
+      return {
+        ...spec,
+        source,
+        set: row !== undefined,
+        text: hidesUser ? withoutUser(row?.text) : row?.text ?? null,
+        unreadable,
+      };
     });
   },
 });
+
+function withoutUser(text: string | null | undefined): string | null {
+  const url = URL.parse(text ?? "");
+  if (url !== null) url.username = "";
+  return url?.href ?? null;
+}
 
 /** Returns how the dashboard marks this server: name and color of its environment, if set. */
 export const environment = adminQuery({

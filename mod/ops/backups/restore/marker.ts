@@ -200,6 +200,12 @@ export async function stagedRestore(dataDir: string): Promise<StagedRestore | nu
   return marker === null ? null : restoreOf(marker);
 }
 
+/** Returns the path of the staged restore's database, or `null`. */
+export async function stagedDatabase(dataDir: string): Promise<string | null> {
+  const marker = await readMarker(dataDir);
+  return marker === null ? null : join(stagedFolder(dataDir), marker.folder, nameOfPart.database);
+}
+
 /** Public part of a marker. */
 export function restoreOf(marker: RestoreMarker): StagedRestore {
   const { createdAt, stagedAt, ts, tables, documents, parts, source } = marker;

@@ -11,6 +11,7 @@ export {
   KEPT_PREFIX,
   RestoreError,
   type RestoreFailureCause,
+  stagedDatabase,
   type StagedRestore,
   stagedRestore,
 } from "./marker.ts";

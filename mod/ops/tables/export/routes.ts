@@ -1,4 +1,7 @@
-/** `GET /export/{table}?format=jsonl|csv`, or `POST` with a filter in the body (EX10 to EX12, EX17). */
+/**
+ * `GET /export/{table}?format=jsonl|csv`, or `POST` with a filter in the body (EX10 to EX12, EX17). `GET
+ * /restore/export/{table}` reads the staged restore (EX18).
+ */
 import { type Context, Hono } from "hono";
 import { ServiceError } from "../../../errors.ts";
 import type { Log } from "../../../kit/log.ts";
@@ -11,6 +14,8 @@ import type { TableDownload } from "./table_download.ts";
 
 export interface ExportRoutesOptions {
   readonly databasePath: string;
+  /** Returns the path of the staged restore's database, or `null`. */
+  readonly stagedDatabase: () => Promise<string | null>;
   readonly log: Log;
   readonly limits?: Readonly<
     Record<
@@ -30,10 +35,12 @@ const CHAR_BYTES_MAX = 4;
  * be exported, `bad_request` for other formats, invalid filters and tables that CSV cannot represent, `overloaded` for too many
  * concurrent exports.
  */
-export function exportRoutes({ databasePath, log, limits = opsLimits }: ExportRoutesOptions): Hono<AdminEnv> {
+export function exportRoutes(
+  { databasePath, stagedDatabase, log, limits = opsLimits }: ExportRoutesOptions,
+): Hono<AdminEnv> {
   let running = 0;
   const app = new Hono<AdminEnv>();
-  const exported = async (c: Context<AdminEnv>, { table, where }: Exported) => {
+  const exported = async (c: Context<AdminEnv>, { table, where, path = databasePath }: Exported) => {
     const format = c.req.query("format") ?? "jsonl";
     if (!isExportFormat(format)) {
       throw new ServiceError(
@@ -48,7 +55,7 @@ export function exportRoutes({ databasePath, log, limits = opsLimits }: ExportRo
     }
     const download = opened(() =>
       new TableDownload({
-        databasePath,
+        databasePath: path,
         table,
         format,
         where,
@@ -89,6 +96,11 @@ export function exportRoutes({ databasePath, log, limits = opsLimits }: ExportRo
     const where = await requestText(c.req.raw, opsLimits.exportWhereCharsMax * CHAR_BYTES_MAX);
     return await exported(c, { table: c.req.param("table"), where });
   });
+  app.get("/restore/export/:table", async (c) => {
+    const path = await stagedDatabase();
+    if (path === null) throw new ServiceError("not_found", "No restore is prepared");
+    return await exported(c, { table: c.req.param("table"), path });
+  });
   return app;
 }
 
@@ -96,6 +108,8 @@ interface Exported {
   readonly table: string;
   /** Filter as JSON; all documents without it. */
   readonly where?: string;
+  /** Default: the database in use. */
+  readonly path?: string;
 }
 
 function opened(open: () => TableDownload): TableDownload {
