@@ -1,4 +1,4 @@
-/** Live queries: what runs them again and what does not, who shares them, and what a client sees. */
+/** Live queries: which changes run them again, which sockets share them, and what clients receive. */
 import assert from "node:assert/strict";
 import { UserError } from "syncline/server";
 import { z } from "zod";

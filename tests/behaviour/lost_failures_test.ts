@@ -89,7 +89,7 @@ const taken = {
   takenLate: mutation({
     handler: async (ctx) => {
       const first = ctx.db.insert("people", wrong);
-      // A turn of the event loop in which nobody has taken it yet.
+      // A tick of the event loop before the failure is handled.
       await crypto.subtle.digest("SHA-256", new Uint8Array(1));
       await ctx.runMutation("app:inner");
       return await first.catch(() => "taken");

@@ -374,7 +374,7 @@ for (const [name, [make, message]] of Object.entries(schemaMistakes)) {
   Deno.test(`misuse of the schema: ${name}`, () => assert.throws(make, message));
 }
 
-/** Files of an app, each loaded from a folder of its own. */
+/** Files of an app, each loaded from a separate folder. */
 const brokenApps: Record<string, readonly [files: Record<string, string>, message: RegExp]> = {
   "an import circle that uses what is not there yet": [{
     "a.ts": `import { b } from "./b.ts";\nexport const a = b + 1;\n`,

@@ -1,4 +1,4 @@
-/** The list of behaviours: each case is named for what an app author may rely on, and runs on a test server of its own. */
+/** The list of behaviours: each case is named for a guarantee to app authors, and runs on a separate test server. */
 import {
   createFunctions,
   type DataModelOf,
@@ -65,7 +65,7 @@ export function behaviours(area: string, cases: Record<string, Case>): void {
   }
 }
 
-/** A case on a server with functions of its own. */
+/** A case on a server with its own functions. */
 export function withFunctions(functions: Record<string, unknown>, check: Case): Case {
   return async () => {
     await using server = await serve(functions);

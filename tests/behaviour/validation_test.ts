@@ -4,7 +4,7 @@ import { z } from "zod";
 import { id } from "syncline/server";
 import { behaviours, mutation, query, withFunctions } from "./support.ts";
 
-/** Values as code without types would give them. */
+/** Values like those of untyped code. */
 const untyped = (value: unknown) => value as never;
 
 behaviours("validation", {

@@ -165,7 +165,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     assert.equal(await page.getByText("No index supports this filter").count(), 0);
   });
 
-  await t.step("several filters must all match, and each is removed by itself", async () => {
+  await t.step("several filters must all match, and each can be removed", async () => {
     await page.getByLabel("Filter value").selectOption("open");
     await button("Filter").click();
     await page.getByLabel("Field to filter by 2").selectOption("title");
@@ -573,7 +573,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     },
   );
 
-  await t.step(`a document of 1 MiB and one of ${WIDE} fields can be looked at`, async () => {
+  await t.step(`a document of 1 MiB and one of ${WIDE} fields can be displayed`, async () => {
     await asAdmin("_admin/data:insert", {
       table: "wide",
       documents: [Object.fromEntries(Array.from({ length: WIDE }, (_, at) => [`field${at}`, at]))],

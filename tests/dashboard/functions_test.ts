@@ -271,7 +271,7 @@ testDashboard("functions and logs", { functions, config }, async (dashboard, t) 
     await page.getByRole("navigation", { name: "Functions" }).getByRole("link").nth(1).waitFor({
       state: "detached",
     });
-    // The kinds come first.
+    // Sorted by kind first.
     await keys("Tab", "Tab");
     await page.locator("nav a:focus", { hasText: "tid" }).waitFor();
     await keys("Enter");

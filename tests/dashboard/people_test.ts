@@ -189,7 +189,7 @@ testDashboard("users, administrators and settings", {
     await dialog.getByLabel("Email address").fill("CLEO@example.com");
     await button("Save").click();
     await until(async () => await dialog.getByLabel("Email address").inputValue() === "cleo@example.com");
-    // A field that is edited during a save stays as it is.
+    // A field that is edited during a save keeps its value.
     await dialog.getByLabel("Name").fill("Cleo the first");
     await page.evaluate(() => {
       const save = document.querySelector<HTMLButtonElement>("button[form=user]");

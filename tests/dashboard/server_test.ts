@@ -172,26 +172,30 @@ testDashboard("overview, files, schedule, backups and replication", {
     await page.getByRole("gridcell", { name: "one" }).waitFor();
   });
 
-  await t.step("SY30 the history of a document shows when, who and by which function", async () => {
-    const id = await call("notes:add", { text: "first words" });
-    await asAdmin("_admin/data:patch", { id, set: { text: "other words" } });
-    await until(async () => {
-      const { changes } = await asAdmin("_admin/data:history", { id }, "action");
-      return changes.length === 2 && changes.every(({ run }: { run: object | null }) => run !== null);
-    });
-    await go(`data/notes/${id}`);
-    await button("History").click();
-    const commit = (text: string) => page.getByRole("region", { name: /^Commit/ }).filter({ hasText: text });
-    await commit("inserted").getByText("by anonymous in").waitFor();
-    await commit("inserted").getByRole("link", { name: "notes:add" }).waitFor();
-    await commit("changed").getByText(`by ${admin.email} in`).waitFor();
-    await commit("changed").getByRole("cell", { name: '"first words"' }).waitFor();
-    await commit("changed").getByRole("cell", { name: '"other words"' }).waitFor();
-    await commit("inserted").getByRole("link", { name: "notes:add" }).click();
-    await dialog.getByText("notes:add").first().waitFor();
-    await go("overview");
-    await asAdmin("_admin/data:remove", { ids: [id] });
-  });
+  await t.step(
+    "SY30 the history of a document shows the time, user and function of each change",
+    async () => {
+      const id = await call("notes:add", { text: "first words" });
+      await asAdmin("_admin/data:patch", { id, set: { text: "other words" } });
+      await until(async () => {
+        const { changes } = await asAdmin("_admin/data:history", { id }, "action");
+        return changes.length === 2 && changes.every(({ run }: { run: object | null }) => run !== null);
+      });
+      await go(`data/notes/${id}`);
+      await button("History").click();
+      const commit = (text: string) =>
+        page.getByRole("region", { name: /^Commit/ }).filter({ hasText: text });
+      await commit("inserted").getByText("by anonymous in").waitFor();
+      await commit("inserted").getByRole("link", { name: "notes:add" }).waitFor();
+      await commit("changed").getByText(`by ${admin.email} in`).waitFor();
+      await commit("changed").getByRole("cell", { name: '"first words"' }).waitFor();
+      await commit("changed").getByRole("cell", { name: '"other words"' }).waitFor();
+      await commit("inserted").getByRole("link", { name: "notes:add" }).click();
+      await dialog.getByText("notes:add").first().waitFor();
+      await go("overview");
+      await asAdmin("_admin/data:remove", { ids: [id] });
+    },
+  );
 
   await t.step("DA23 an earlier state of a document is restored, after its deletion too", async () => {
     const id = await call("notes:add", { text: "right" });

@@ -64,26 +64,29 @@ export default crons;`,
     await page.locator(`td[title="${before}"]`, { hasText: "live" }).waitFor({ state: "detached" });
   });
 
-  await t.step("DA31 who deployed what and when is listed, with links to the runs of that time", async () => {
-    const history = page.locator(".card", { has: page.getByRole("heading", { name: "History" }) });
-    const rows = history.getByRole("row");
-    await rows.nth(3).waitFor();
-    const times = [1, 2, 3].map((row) => rows.nth(row));
-    await times[0]?.getByText("The third one loses notes").waitFor();
-    await times[0]?.getByText(admin.email).waitFor();
-    await times[0]?.getByRole("cell", { name: "now" }).waitFor();
-    await times[2]?.getByText("The second one, for all").waitFor();
-    // The message of the version stays that of its deploy.
-    await page.getByRole("row", { name: /live The second one, for all/ }).waitFor();
-    await times[1]?.getByRole("link", { name: "Logs" }).click();
-    await page.getByRole("heading", { name: "Logs" }).waitFor();
-    await page.getByRole("cell", { name: "app:add" }).first().waitFor();
-    await page.goBack();
-    await history.waitFor();
-    await times[1]?.getByRole("link", { name: "Errors" }).click();
-    await waitForText("No matching runs");
-    await go("versions");
-  });
+  await t.step(
+    "DA31 deploys are listed with their user and time, and with links to the runs of that time",
+    async () => {
+      const history = page.locator(".card", { has: page.getByRole("heading", { name: "History" }) });
+      const rows = history.getByRole("row");
+      await rows.nth(3).waitFor();
+      const times = [1, 2, 3].map((row) => rows.nth(row));
+      await times[0]?.getByText("The third one loses notes").waitFor();
+      await times[0]?.getByText(admin.email).waitFor();
+      await times[0]?.getByRole("cell", { name: "now" }).waitFor();
+      await times[2]?.getByText("The second one, for all").waitFor();
+      // The message of the version stays that of its deploy.
+      await page.getByRole("row", { name: /live The second one, for all/ }).waitFor();
+      await times[1]?.getByRole("link", { name: "Logs" }).click();
+      await page.getByRole("heading", { name: "Logs" }).waitFor();
+      await page.getByRole("cell", { name: "app:add" }).first().waitFor();
+      await page.goBack();
+      await history.waitFor();
+      await times[1]?.getByRole("link", { name: "Errors" }).click();
+      await waitForText("No matching runs");
+      await go("versions");
+    },
+  );
 
   await t.step("DA31 the sources of a version are shown, and compared with another one by file", async () => {
     await page.getByRole("row", { name: /live/ }).getByRole("link").first().click();

@@ -28,7 +28,7 @@ export async function use() {
   await client.mutation(api.items.add, { list, text: 1 });
   // @ts-expect-error -- a query is no mutation
   await client.mutation(api.items.search, { list, text: "a" });
-  // @ts-expect-error -- there is no such function
+  // @ts-expect-error -- unknown function
   api.items.serach;
   // @ts-expect-error -- an id of another table
   const other: Id<"items"> = list;
@@ -37,11 +37,11 @@ export async function use() {
 
 export const wrong = query({
   handler: async (ctx) => {
-    // @ts-expect-error -- there is no such table
+    // @ts-expect-error -- unknown table
     ctx.db.query("itmes");
-    // @ts-expect-error -- there is no such index
+    // @ts-expect-error -- unknown index
     ctx.db.query("items").withIndex("by_rank");
-    // @ts-expect-error -- the fields of an index come in order
+    // @ts-expect-error -- the fields of an index must be used in order
     ctx.db.query("items").withIndex("by_list_rank", (q) => q.eq("rank", 1));
     // @ts-expect-error -- queries do not write
     await ctx.db.delete(list);
@@ -60,7 +60,7 @@ async function appConfig(): Promise<string> {
   return withReact(block.text.replaceAll("/path/to/syncline", repository));
 }
 
-/** An app's `deno.json` with the types of React and its JSX: what is checked is not run. */
+/** An app's `deno.json` with the types of React and its JSX, for type checks only. */
 function withReact(text: string): string {
   const { imports, ...rest } = JSON.parse(text);
   const types = project.imports["@types/react"];

@@ -32,7 +32,7 @@ export async function codeBlocks(page: string): Promise<CodeBlock[]> {
     .map(([, language = "", block = ""]) => ({ page, language, text: block }));
 }
 
-/** The file named in the first line of a block of TypeScript, and whether the block is added to it; `null` if there is none. */
+/** The file named in the first line of a TypeScript block, and whether the block is added to it; `null` without a name. */
 function fileOf({ text }: CodeBlock): { readonly name: string; readonly isAddition: boolean } | null {
   const [, addition, name] = /^\/\/ (Add to )?(\S+\.tsx?)\n/.exec(text) ?? [];
   return name === undefined ? null : { name, isAddition: addition !== undefined };

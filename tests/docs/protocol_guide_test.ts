@@ -54,7 +54,7 @@ Deno.test("the frames of the page are those of a server", async () => {
   await socket.closed;
 });
 
-Deno.test("the differences of the page give the results beside them", async () => {
+Deno.test("the diffs of the page produce the results shown with them", async () => {
   const rows = tableRows(await readPage(PAGE), "Result|Difference");
   assert.equal(rows.length, 5);
   for (const row of rows) {

@@ -269,7 +269,7 @@ const damages: readonly {
   },
   {
     rule: "FA13",
-    name: "a view in place of a table that is read",
+    name: "a view instead of a table that is read",
     sql: () =>
       `DROP TABLE syncline_tables; CREATE VIEW syncline_tables AS
        WITH RECURSIVE n (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM n)

@@ -1,4 +1,4 @@
-/** Power failures: which commits are synced one by one, and what a cluster's server applies again. */
+/** Power failures: commits that are synced separately, and rows that a cluster's server applies again. */
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
 import {

@@ -125,7 +125,7 @@ function entryOf(db: TestDatabase, run: (tx: WriteTransaction) => unknown): Comm
   return entry;
 }
 
-Deno.test("a lookup is touched only by changes of its own document, even before the document exists", () => {
+Deno.test("a lookup is affected only by changes of its document, even before the document exists", () => {
   using db = new TestDatabase(tables);
   const { result: id } = db.commit((tx) => tx.insert("items", { n: 1 }));
   const readSet = db.query((tx) => (tx.get(id), tx.readSet()));

@@ -115,7 +115,7 @@ Deno.test("every record lives at least its minimum lifetime, and at most about t
 Deno.test("expired records are removed in small steps, before their table is reused", () => {
   using db = new TestDatabase(tables);
   const count = 3_000;
-  // Request ids with gaps: each record is a row of its own.
+  // Request ids with gaps: each record is a separate row.
   save(db, Array.from({ length: count }, (_, index) => [key(-2 * index), "old"] as const));
   const left = () => {
     let found = 0;

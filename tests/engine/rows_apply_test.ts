@@ -271,7 +271,7 @@ const queries: ((tx: ReadTransaction) => unknown)[] = [
   (tx) => tx.vectorSearch("items", "by_place", { vector: [1, 0], limit: 10, filters: [] }),
 ];
 
-Deno.test("RP1 RP23 a follower and a restored database return what the writer returns, and touched queries are found", async () => {
+Deno.test("RP1 RP23 a follower and a restored database return the same as the writer, and affected queries are found", async () => {
   await fc.assert(
     fc.asyncProperty(commands, fc.nat(3), fc.nat(), async (steps, atOnce, seed) => {
       using pair = new Pair(tables, { seed });
@@ -431,7 +431,7 @@ Deno.test("[PG5] unchanged keys count the whole row in memory, however few of it
   assert.equal(kept.reduce((sum, { chars }) => sum + chars, 0), rows[0]?.body.length);
 });
 
-Deno.test("a text is written only to the row of its own document", () => {
+Deno.test("a text is written only to the row of its document", () => {
   using folder = new TemporaryDatabase();
   const ids: string[] = [];
   {

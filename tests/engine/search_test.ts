@@ -295,7 +295,7 @@ Deno.test("[RS2] a database of format 1 passes the check, can be searched, and g
   assert.equal(db.format, FORMAT_VERSION);
 });
 
-/** Gives a database whose documents all have the body `word` the format 1. */
+/** Converts a database whose documents all have the body `word` to format 1. */
 function toFormat1(path: string): void {
   using db = Connection.openScratch(path);
   const [number] = db.statement("SELECT number FROM syncline_indexes WHERE name = 'by_body'").get() ?? [];

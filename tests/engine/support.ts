@@ -74,7 +74,7 @@ export class TestDatabase implements Disposable {
     return this.#folder.path;
   }
 
-  /** Commits one mutation in a group of its own. */
+  /** Commits one mutation in a separate group. */
   commit<Result>(
     run: (tx: WriteTransaction) => Result,
   ): { readonly result: Result; readonly entry: CommitEntry | null } {

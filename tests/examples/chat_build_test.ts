@@ -1,4 +1,4 @@
-/** The built page of the chat in the repository is what its sources give. */
+/** The built page of the chat in the repository matches its sources. */
 import assert from "node:assert/strict";
 import { buildChat } from "../../examples/chat/build/build.ts";
 

@@ -1,4 +1,4 @@
-/** The chat in two real browser tabs against a real server: what is typed in one appears in the other. */
+/** The chat in two real browser tabs against a real server: input in one tab appears in the other. */
 import assert from "node:assert/strict";
 import type { Browser } from "playwright-core";
 import { Child } from "../support/processes/child.ts";
@@ -72,7 +72,7 @@ Deno.test(needs(chromium, "two people chat in a browser"), async (t) => {
   await withServer((server) =>
     withBrowser(async (browser) => {
       let places = 0;
-      /** A channel of its own for each step. */
+      /** Each step uses a separate channel. */
       const step = (name: string, test: (tabs: { ada: Tab; linus: Tab }) => Promise<void>) =>
         t.step({ name, fn: () => withTabs({ url: `${server.url}#place-${++places}`, browser }, test) });
 
@@ -148,7 +148,7 @@ Deno.test(needs(chromium, "two people chat in a browser"), async (t) => {
           await writing.waitFor();
           await box.fill("");
           await writing.waitFor({ state: "detached" });
-          // A page that goes without a word: its row grows old, and the cron removes it.
+          // A page that closes without a message: its row expires, and the cron job removes it.
           await box.pressSequentially("gone");
           await writing.waitFor();
           await ada.page.context().setOffline(true);
@@ -174,7 +174,7 @@ Deno.test(needs(chromium, "two people chat in a browser"), async (t) => {
         "a message is shown before the server answers, and stays the same element when it does",
         async ({ ada, linus }) => {
           await ada.connection("Live");
-          // The list has to be there: what is sent goes into it before it is answered.
+          // The list must have loaded, because messages are added to it before they are answered.
           await ada.page.locator(".empty").waitFor();
           ada.holdAnswers();
           await ada.say("at once");
@@ -234,7 +234,7 @@ Deno.test(needs(chromium, "two people chat in a browser"), async (t) => {
         },
       );
 
-      await step("on a phone there is one header, and links in messages work", async ({ ada, linus }) => {
+      await step("on a phone the page has one header, and links in messages work", async ({ ada, linus }) => {
         await linus.page.setViewportSize({ width: 390, height: 844 });
         await linus.connection("Live");
         const { width = 0, height = 0 } = await linus.page.locator("main > header").boundingBox() ?? {};

@@ -21,7 +21,7 @@ Deno.test({
     chromium,
     "NP2 the page of the plain template shows new visitors a sign-in form, and their tasks in each window",
   ),
-  // The browser's driver keeps timers and pipes of its own.
+  // The browser's driver keeps its own timers and pipes.
   sanitizeOps: false,
   sanitizeResources: false,
   async fn() {

@@ -103,7 +103,7 @@ async function withTemplate(
   }
 }
 
-/** The browser's driver and the bundler keep timers and pipes of their own. */
+/** The browser's driver and the bundler keep their own timers and pipes. */
 const options = { sanitizeOps: false, sanitizeResources: false };
 
 Deno.test({

@@ -1,4 +1,4 @@
-/** Files in examples/todo, in real browsers: thumbnails for users who share the list, and nothing for others. */
+/** Files in examples/todo, in real browsers: thumbnails for users with access to the list, and nothing for others. */
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { createHash, randomBytes } from "node:crypto";
@@ -16,7 +16,7 @@ const SHOTS = Deno.env.get("SYNCLINE_SCREENSHOTS");
 interface World {
   readonly url: string;
   readonly port: number;
-  /** A browser of another user, with an address of its own. */
+  /** A browser of another user, with its own address. */
   newContext(): Promise<BrowserContext>;
 }
 

@@ -113,7 +113,7 @@ Deno.test(needs(chromium, "PK1 a user adds passkeys and signs in with them in a 
       await entries.filter({ hasText: "Laptop" }).waitFor();
     });
 
-    await t.step("PK2 a user who is not verified by the device is not signed in", async () => {
+    await t.step("PK2 a passkey without user verification does not sign in", async () => {
       await signOut();
       await cdp.send("WebAuthn.setUserVerified", { authenticatorId, isUserVerified: false });
       await signIn();

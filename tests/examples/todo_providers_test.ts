@@ -1,4 +1,4 @@
-/** The page of examples/todo lets people sign in with a provider, in a window of its own, against a real one. */
+/** The page of examples/todo signs users in with a provider in a popup window, against a real server. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
@@ -14,7 +14,7 @@ Deno.test({
     chromium,
     "OA1 OA10 OA11 OK1 OK4 PF1 PF2 a person signs in on the todo page with a provider, links, unlinks, and signs out in two tabs",
   ),
-  // The browser's driver and the provider keep timers and pipes of their own.
+  // The browser's driver and the provider keep their own timers and pipes.
   sanitizeOps: false,
   sanitizeResources: false,
   async fn() {

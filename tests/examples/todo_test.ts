@@ -1,4 +1,4 @@
-/** The functions of examples/todo: who sees what, pages that follow one another live, search, and the cleanup. */
+/** The functions of examples/todo: access, consecutive live pages, search, and the cleanup. */
 import assert from "node:assert/strict";
 import type { Id, ResultOf } from "syncline/server";
 import { createTestServer, type TestCaller } from "syncline/test";
@@ -144,7 +144,7 @@ Deno.test("more old items than one transaction removes are removed by several", 
   assert.equal(await server.run(async (ctx) => (await ctx.db.query("items").collect()).length), 0);
 });
 
-/** Uploads as the page does and attaches; resolves to what the page shows of the item's files. */
+/** Uploads and attaches files like the page. Resolves to the item's files on the page. */
 async function attach(
   server: Awaited<ReturnType<typeof open>>,
   { user, item, text }: { readonly user: TestCaller; readonly item: Id<"items">; readonly text: string },

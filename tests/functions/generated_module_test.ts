@@ -1,4 +1,4 @@
-/** The generated file of an app: its contents, when it is written, and functions that call others of their own file. */
+/** The generated file of an app: its contents, when it is written, and functions that call others of the same file. */
 import assert from "node:assert/strict";
 import project from "../../deno.json" with { type: "json" };
 import { generatedModule, updateGeneratedModule } from "../../mod/functions/generated_module.ts";

@@ -45,7 +45,7 @@ const change = fc.tuple(state, state, fc.boolean()).filter(([before, after]) =>
   };
 });
 
-Deno.test("a commit entry arrives as it was sent", () => {
+Deno.test("a commit entry is decoded without changes", () => {
   fc.assert(
     fc.property(fc.array(fc.array(change)), (commits) => {
       const entries = commits.map((changes, n): CommitEntry => ({

@@ -1,4 +1,4 @@
-/** Two threads that begin to collect their garbage, again and again. */
+/** Two threads that repeatedly start to collect their garbage. */
 import { collectWhenIdle } from "../../mod/kit/processes/idle_collection.ts";
 
 const BEGINNINGS = 50;

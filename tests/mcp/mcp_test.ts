@@ -1,4 +1,4 @@
-/** The MCP server with the client of its own SDK: an agent's tasks over HTTP, and the command over standard input. */
+/** The MCP server with the client of the MCP SDK: an agent's tasks over HTTP, and the command over standard input. */
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";

@@ -38,7 +38,7 @@ const NOT_COPIED = /^(?:node_modules|data|build|\.next|\.react-router)\/$|^packa
 
 Deno.test({
   ...needs([npm, chromium], "pages of Next.js and React Router show each other's writes"),
-  // The browser's driver keeps timers and pipes of its own.
+  // The browser's driver keeps its own timers and pipes.
   sanitizeOps: false,
   sanitizeResources: false,
   async fn() {

@@ -184,7 +184,7 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
     const viteConfig = machine.at("my-app/vite.config.ts");
     const config = await Deno.readTextFile(viteConfig);
     await Deno.writeTextFile(viteConfig, `throw new Error("no plugins today");\n${config}`);
-    // The server has ended too: it would hold what is read here.
+    // The server must have ended, because its output is read here.
     await refused("node_modules/.bin/syncline dev --port 0", {
       at: "my-app",
       line: /^syncline: Vite cannot start: no plugins today[^\n]*$/m,
@@ -292,7 +292,7 @@ interface Refusal {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Two clients of the installed package: what one adds, the other sees. */
+/** Two clients of the installed package: each receives what the other adds. */
 async function twoClients(machine: NodeMachine, url: string): Promise<void> {
   const Installed = await installedClient(machine);
   const [ada, ben]: Client[] = [new Installed(url), new Installed(url)];

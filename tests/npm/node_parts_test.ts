@@ -55,7 +55,7 @@ Deno.test("NP14 the server is unpacked completely or not at all, even over the r
     "app",
     "cache",
   ]);
-  // The next start finds it, and takes what is there.
+  // The next start finds it and reuses existing files.
   const made = (await Deno.stat(`${target}/app/cli.ts`)).ino;
   unpack(pack, { folder: target, id });
   assert.equal((await Deno.stat(`${target}/app/cli.ts`)).ino, made);

@@ -39,7 +39,7 @@ export function testDashboard(
 ): void {
   Deno.test({
     ...needs(chromium, name),
-    // Playwright keeps timers and pipes of its own.
+    // Playwright keeps its own timers and pipes.
     sanitizeOps: false,
     sanitizeResources: false,
     async fn(t) {

@@ -1,4 +1,4 @@
-/** The types of the author-facing API: what is inferred, and what does not compile. `deno check` is the test. */
+/** The types of the author-facing API: inferred types and compile errors. `deno check` is the test. */
 import assert from "node:assert/strict";
 import {
   type ArgsOf,
@@ -66,9 +66,9 @@ const messagesModule = {
       await likes.sum("likes");
       // @ts-expect-error -- the aggregate does not sum this field
       await likes.sum("body");
-      // @ts-expect-error -- the fields of an aggregate come in order
+      // @ts-expect-error -- the fields of an aggregate must be used in order
       ctx.db.aggregate("messages", "by_channel_likes", (q) => q.eq("likes", 1));
-      // @ts-expect-error -- there is no such aggregate
+      // @ts-expect-error -- unknown aggregate
       ctx.db.aggregate("messages", "by_channel");
       await ctx.db.query("messages").withSearchIndex(
         "by_body",
@@ -136,7 +136,7 @@ export function refused(): void {
   void functionPath(internal.send);
   // @ts-expect-error -- a constant is not a function
   void functionPath(api.constant);
-  // @ts-expect-error -- there is no such function
+  // @ts-expect-error -- unknown function
   void api.lst;
   query({
     handler: async (ctx) => {
@@ -144,7 +144,7 @@ export function refused(): void {
       ctx.db.query("mesages");
       // @ts-expect-error -- no such index
       ctx.db.query("messages").withIndex("by_body");
-      // @ts-expect-error -- fields of an index come in order
+      // @ts-expect-error -- the fields of an index must be used in order
       ctx.db.query("messages").withIndex("by_channel", (q) => q.eq("likes", 3));
       // @ts-expect-error -- the field is a text
       ctx.db.query("messages").withIndex("by_channel", (q) => q.eq("channel", 3));
@@ -152,7 +152,7 @@ export function refused(): void {
       ctx.db.query("messages").withIndex("by_channel", (q) => q.gt("channel", "a").eq("likes", 3));
       // @ts-expect-error -- queries do not write
       await ctx.db.insert("users", { name: "x" });
-      // @ts-expect-error -- order comes once
+      // @ts-expect-error -- order may be used only once
       ctx.db.query("messages").order("asc").order("desc");
       // @ts-expect-error -- the filter field is not part of the index
       ctx.db.query("messages").withSearchIndex("by_body", (q) => q.search("body", "x").eq("likes", 1));

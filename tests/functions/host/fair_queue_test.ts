@@ -1,4 +1,4 @@
-/** Turns of callers: what comes out next, and that nothing is lost or overtaken by what its own caller gave later. */
+/** Fair queues: the order of callers, without loss and without overtaking among the calls of one caller. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { Costs } from "../../../mod/functions/host/costs.ts";
@@ -42,7 +42,7 @@ Deno.test("FA3 slow calls queue behind later ones of other callers, but not fore
   assert(turnsUntil > 20, "it was not behind");
 });
 
-Deno.test("FA3 callers with much served time come after those with little", () => {
+Deno.test("FA3 callers with much served time run after those with little", () => {
   const line = turns();
   for (let n = 1; n <= 3; n++) line.push({ caller: "much", n, ms: 100 });
   line.take();
@@ -96,7 +96,7 @@ Deno.test("MU4 the calls of one caller keep their order, returned calls included
   }));
 });
 
-Deno.test("room is made by the caller with the most, for one with far less", () => {
+Deno.test("a full queue drops calls of the caller with the most, for a caller with far less", () => {
   const line = turns();
   for (let n = 1; n <= 9; n++) line.push({ caller: "a", n, ms: 1 });
   for (let n = 1; n <= 3; n++) line.push({ caller: "b", n, ms: 1 });

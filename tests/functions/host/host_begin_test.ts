@@ -7,7 +7,7 @@ import { FakeClock } from "../../support/fake_clock.ts";
 import { until } from "../../support/waiting.ts";
 import { FakeIsolate, FakeStarter } from "./support/fake_isolate.ts";
 
-/** Isolates that answer when the test says so. */
+/** Isolates that answer when the test lets them. */
 class HeldStarter extends FakeStarter {
   readonly asked: { readonly role: IsolateRole; readonly answer: (result: StartResult) => void }[] = [];
 

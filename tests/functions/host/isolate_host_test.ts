@@ -66,7 +66,7 @@ Deno.test("a large live result stays right while only its changes are sent, also
 Deno.test("all queries of a refresh batch see one snapshot, at the ts it was pinned, during commits", async () => {
   await using it = await RealHost.start(app);
   let adding = true;
-  // So many for each wave: the more there are, the longer it takes to count them, in which still more would come.
+  // The number of each batch: more would take longer to count, and still more would arrive in the meantime.
   let allowed = 0;
   const adder = (async () => {
     for (let n = 0; adding; n++) {

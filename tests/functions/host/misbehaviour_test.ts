@@ -1,11 +1,11 @@
-/** Functions that do what no function should: each costs its caller one error, and nobody else anything. */
+/** Misbehaving functions: each causes one error for its caller and none for others. */
 import assert from "node:assert/strict";
 import { app } from "./support/app.ts";
 import { call, resultOf } from "./support/writer_world.ts";
 import { RealHost } from "./support/real_host.ts";
 import { isLongRun } from "../../support/long_runs.ts";
 
-/** The expected error of each. Out of memory or out of time: on a busy machine the one may come before the other. */
+/** The expected error of each. On a busy machine, out of memory and out of time may occur in either order. */
 const ENDS = {
   "endless loop": /took longer|busy for 5 s/,
   "endless microtasks": /took longer|busy for 5 s/,
@@ -46,14 +46,14 @@ Deno.test("background work of a mutation costs the writer, and no call its respo
 
 Deno.test("background work of a mutation does not prevent a reload", async () => {
   await using it = await RealHost.start(app, { hurry: HURRY });
-  // One by one, and so many that they are quick: the writer waits awake for the next one.
+  // Sequential and fast, so that the writer busy-waits for the next one.
   for (let n = 0; n < 300; n++) assert.equal(await it.mutate("notes:add", { n }), n);
   assert.equal(await it.mutate("bad:change", { what: "microtasks left behind" }), "done");
   assert.deepEqual(await it.host.swaps.reload(), { ok: true });
   assert.equal(await it.mutate("notes:add", { n: 300 }), 300);
 });
 
-/** Each function has a module of its own, so that durations known of one do not apply to the others. */
+/** Each function has a separate module, so that the known duration of one does not apply to the others. */
 const places = new Map(Object.keys(ENDS).map((what, at) => [what, `bad${at}`]));
 const manyBad = Object.fromEntries([...places.values()].map((place) => [`${place}.ts`, app["bad.ts"] ?? ""]));
 

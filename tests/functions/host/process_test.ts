@@ -18,7 +18,7 @@ import { pause, until } from "../../support/waiting.ts";
 const SCRIPT = fileURLToPath(new URL("./support/process_script.ts", import.meta.url));
 const PROJECT = fileURLToPath(new URL("../../../", import.meta.url));
 
-/** A place to start processes of one behaviour in. `hurry`: how many times faster its clock goes. */
+/** Starts processes of one behavior. `hurry`: factor by which their clock runs faster. */
 class Place implements AsyncDisposable {
   readonly dir: string;
   readonly starter: ProcessStarter;
@@ -209,7 +209,7 @@ Deno.test("the notes of an isolate can be read while it runs and after it ended"
   });
 });
 
-Deno.test("the ways a process ended are distinguished: by itself, by a protocol error, from outside", async () => {
+Deno.test("the ways a process ended are distinguished: exit, protocol error, killed by the host", async () => {
   await using place = await Place.make("serve");
   const deaths = await Promise.all(["exit", "garbage", "close", "linger"].map(async (how) => {
     const { isolate } = await place.ready();
@@ -317,7 +317,7 @@ Deno.test("disposal waits for starts, which remove their files", async () => {
   assert.ok(!(await start).ok);
 });
 
-Deno.test("VE17 with little memory there are no spare isolates, and only a writer is started ahead", async () => {
+Deno.test("VE17 with little memory the host keeps no spare isolates, and starts only a writer ahead", async () => {
   for (const sparing of [false, true]) {
     await using place = await Place.make("serve", { isolateMemory: { ...usualMemory, sparing } });
     if (sparing) place.starter.standBy();

@@ -23,7 +23,7 @@ async function two(): Promise<ReaderWorld> {
   return world;
 }
 
-/** A reader opens the snapshot of what it was given and answers all of it. */
+/** A reader opens the snapshot of its batch and answers all queries. */
 function finish(world: ReaderWorld, reader: FakeIsolate): void {
   world.pins(reader, 1);
   world.answers(reader, 0, queriesOf(reader).length);
@@ -75,7 +75,7 @@ Deno.test("FA4 queries of a function without known durations run one at a time f
   assert.equal(world.starter.starts, 2, "nothing was started for what may be slow");
 });
 
-Deno.test("FA4 a function that was slow for one caller counts as slow for callers for whom it was not quick yet", async () => {
+Deno.test("FA4 a function that was slow for one caller counts as slow for callers without a fast run of it", async () => {
   const world = await two();
   world.wave("search", { caller: by("quick") });
   finish(world, world.reader(0));
@@ -132,7 +132,7 @@ Deno.test("FA4 names without a function are not recorded, for any caller", async
   }
 });
 
-Deno.test("FA4 functions that were quick come before unknown ones", async () => {
+Deno.test("FA4 functions that were fast run before unknown ones", async () => {
   const world = await two();
   const known = world.wave("look");
   finish(world, world.reader(0));

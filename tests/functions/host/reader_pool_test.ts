@@ -138,7 +138,7 @@ Deno.test("a reader that does not open its snapshot is not waited for: its queri
   world.pins(heir, 6);
   world.answers(heir, 0, 16);
   assert.ok(wave.results.every((result) => result !== undefined));
-  // Late as it is, it only releases.
+  // A late answer only releases the reader.
   world.pins(world.reader(1), 7);
   assert.equal(toldOf(world.reader(1)), "drop");
   await settled();
@@ -335,7 +335,7 @@ Deno.test("FA4 slow queries never take the last reader, and take turns", async (
   await world.clock.advance(3 * isolateLimits.slowQueryMs);
   assert.equal(world.readers.length, 2);
   assert.ok(world.pool.isSlow({ udfPath: "slow", caller: by("a") }));
-  // Two are busy with it, or would be: the second stays for what is quick.
+  // Two are reserved for it, so the second stays free for fast queries.
   assert.equal(world.pool.slowFree(), false);
   await settled();
   assert.equal(world.readers.length, 3);

@@ -45,7 +45,7 @@ class RunnerWorld {
     return action;
   }
 
-  /** Starts that many actions, each in a runner of its own. */
+  /** Starts that many actions, each in a separate runner. */
   async fill(count: number): Promise<{ result: unknown }[]> {
     const actions = Array.from({ length: count }, (_, i) => this.act(`fill ${i}`));
     await settled();
@@ -236,7 +236,7 @@ for (const [what, segments] of Object.entries({ "no value": [], "an empty value"
 Deno.test("a runner can answer and call only for its own actions", async () => {
   const world = new RunnerWorld();
   const [first, second] = await world.fill(2);
-  // Each of them has an action that goes by the number 1 and none by the number 2.
+  // Each of them has an action with the number 1 and none with the number 2.
   world.runner(0).sends({ type: "SubCall", call: 2, sub: 1, kind: "mutation", udfPath: "m", args: {} });
   done(world.runner(0), 2);
   await settled();
@@ -341,7 +341,7 @@ Deno.test("when runners cannot be started actions fail with the reason, and late
   assert.deepEqual(actionsOf(world.runner(0)), ["c"]);
 });
 
-Deno.test("replace gives new actions to runners with new code and lets the old ones finish", async () => {
+Deno.test("replace sends new actions to runners with new code and lets the old ones finish", async () => {
   const world = new RunnerWorld();
   const old = world.act("old");
   await settled();
@@ -407,7 +407,7 @@ Deno.test("[PG8] an action over its time limit is ended with the others", async 
   await settled();
   const runner = world.runner(0);
   runner.onSent = ({ type }) => type === "KeepAlive" && runner.sends({ type: "KeepAlive" });
-  // It does not end by itself: its action continues.
+  // It does not end, because its action continues.
   runner.close = async () => void await runner.ended;
   await world.clock.advance(functionLimits.actionTimeoutMs + 2_000);
   assert.match(String(action.result), /The action took longer than 600 s/);
@@ -439,7 +439,7 @@ Deno.test("a nested action that has not started is dropped when its caller's run
   await world.fill(isolateLimits.runnersMax);
   const lost = world.runner(0);
   lost.noted = { position: 1, startedAt: 1 };
-  // It goes to the first of the runners, which have one action each, and waits there behind the one that asked.
+  // It is sent to the first of the runners, which have one action each, and waits there after the caller.
   lost.sends({ type: "SubCall", call: 1, sub: 1, kind: "action", udfPath: "nested", args: {} });
   await settled();
   assert.deepEqual(actionsOf(lost), ["fill 0", "nested"]);

@@ -144,7 +144,7 @@ Deno.test("nonsense: loaded after the answer", async () => {
   assert.deepEqual([cause, detail], ["crashed", "Loaded came twice or was not expected"]);
 });
 
-Deno.test("patches made by the app while loading do not affect the report that it is loaded", async () => {
+Deno.test("patches by the app while it loads do not affect the report that it is loaded", async () => {
   const patching = `
     const seen = [];
     for (const [object, keys] of [

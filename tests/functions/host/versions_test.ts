@@ -1,4 +1,4 @@
-/** Isolates load the served version and no other, even if the files it was made from change. */
+/** Isolates load the served version and no other, even if its source files change. */
 import assert from "node:assert/strict";
 import { usualMemory } from "../../../mod/functions/host/process/isolate_memory.ts";
 import { until } from "../../support/waiting.ts";
@@ -27,7 +27,7 @@ const everywhere = async (it: RealHost) => [
 ];
 const edit = (it: RealHost, word: string) => it.write("word.ts", app(word)["word.ts"] ?? "");
 
-Deno.test("VE1 an edit on disk affects nobody before it is loaded, not even isolates that start later", async () => {
+Deno.test("VE1 an edit on disk has no effect before it is loaded, not even on isolates that start later", async () => {
   await using it = await RealHost.start(app("old"), { hurry: 10 });
   await edit(it, "edited");
   // The first action starts the first runner.

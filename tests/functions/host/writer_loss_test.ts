@@ -87,7 +87,7 @@ Deno.test("a crash fails the call that was running; the others run again without
   assert.deepEqual(world.batch, ["a", "c"]);
 });
 
-/** A world whose writer has a batch of these calls, all with a key of their own. */
+/** A world whose writer has a batch of these calls, each with a replay key. */
 async function withKeys(...paths: string[]) {
   const world = new WriterWorld();
   await world.writer.start();
@@ -544,7 +544,7 @@ Deno.test("a writer lost while its replacement fails is started again", async ()
   assert.deepEqual(world.batch, ["b"]);
 });
 
-Deno.test("a replacement waits for the start of a lost writer, and there is never a second writer", async () => {
+Deno.test("a replacement waits for the start of a lost writer, so that two writers never run", async () => {
   const { world } = await withBatch("a");
   world.commits(0, 1, 1);
   const ready = Promise.withResolvers<void>();

@@ -240,7 +240,7 @@ Deno.test("close refuses waiting calls, answers running ones, and leaves no time
   assert.deepEqual([world.isolate.dead, world.clock.timers], [true, 0]);
 });
 
-Deno.test("close also answers batches sent ahead, and gives both at most the time limit of a mutation", async () => {
+Deno.test("close also answers batches sent ahead, and allows both at most the time limit of a mutation", async () => {
   for (const answers of [true, false]) {
     const world = await started();
     const first = world.mutate("a");
@@ -290,7 +290,7 @@ Deno.test("FA3 a batch that takes too long returns the rest, behind calls that o
   assert.deepEqual(world.batch, ["quick"]);
   world.commits(0, 1, 2);
   await settled();
-  // It is known to be slow by now, and goes alone.
+  // Known to be slow by now, so it is sent alone.
   assert.deepEqual(world.batch, ["slow"]);
   world.sends(0, 1, 3, { uses: [900, 0, 0, 0, 0] });
   await settled();
@@ -300,7 +300,7 @@ Deno.test("FA3 a batch that takes too long returns the rest, behind calls that o
   assert.deepEqual(answers, ["answer slow", "answer quick", "answer slow", "answer slow"]);
 });
 
-Deno.test("close answers calls that the writer returned meanwhile", async () => {
+Deno.test("close answers calls that the writer has returned", async () => {
   const world = await started();
   const answers = Promise.all(["slow", "slow", "slow"].map((path) => world.mutate(path)));
   await settled();

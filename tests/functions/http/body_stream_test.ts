@@ -1,4 +1,4 @@
-/** Bodies in chunks: they arrive whole and in order, and no more of one is on its way than there is room for. */
+/** Bodies in chunks: they arrive completely and in order, within the receiver's window. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { BodyReceiver, BodySender } from "../../../mod/functions/wire/body_stream.ts";
@@ -12,7 +12,7 @@ import { routeLimits } from "../../../mod/functions/limits.ts";
 
 const { chunkBytesMax, windowBytes } = routeLimits;
 
-/** A sender and a receiver, joined by hand: what was sent is `sent` until it is delivered. */
+/** A sender and a receiver, connected by the test: messages are in `sent` until they are delivered. */
 function joined() {
   const sent: Uint8Array<ArrayBuffer>[] = [];
   let canceled = 0;
@@ -153,7 +153,7 @@ Deno.test("frames of bytes and of text keep their order over a socket, in pieces
   sender.sendBytes(7, new Uint8Array([1, 2, 3]));
   sender.sendBytes(4_000_000_000, new Uint8Array(150_000).fill(9));
   await sender.send({ type: "last" }, ["segment"]);
-  // Byte by byte: headers may come apart, too.
+  // Byte by byte, so that headers are divided as well.
   for (const byte of encodeBytes(1, new Uint8Array([5]))) await to.write(new Uint8Array([byte]));
   to.close();
   const frames: WireFrame<{ type: string; call?: number }>[] = [];

@@ -167,7 +167,7 @@ Deno.test("requests over the limit wait in order, and those over the queue's lim
       request: new Request(`http://h/${i}`),
       route: "GET /*",
       identity: anonymous,
-      // Nobody has more than half of the places.
+      // One caller may use at most half of the slots.
       caller: { turn: `${i % 4}`, blame: `${i % 4}` },
     });
   const all = routeLimits.requestsMax + routeLimits.requestsWaitingMax;
@@ -184,7 +184,7 @@ Deno.test("requests over the limit wait in order, and those over the queue's lim
   assert((await Promise.all(answers)).every(({ ok }) => !ok));
 });
 
-Deno.test("headers over the limit are refused and keep no place", async () => {
+Deno.test("headers over the limit are refused and use no slot", async () => {
   const requests = new RouteRequests({
     routes: () => new RouteTable([]),
     run: () => Promise.resolve(ended),

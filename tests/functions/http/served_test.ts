@@ -1,4 +1,4 @@
-/** HTTP on a whole server: the app's routes and calls, who answers what, bodies that stream, clients that go. */
+/** HTTP on a whole server: routes and calls of the app, precedence of routes, streaming bodies, and disconnects. */
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** Requests of the app's routes take turns by who answers for them. */
+/** Fair scheduling of requests to the app's routes. */
 import assert from "node:assert/strict";
 import type { FunctionCall } from "../../../mod/functions/host_port.ts";
 import { RouteTable } from "../../../mod/functions/host/runners/route_table.ts";
@@ -10,7 +10,7 @@ import { routeLimits } from "../../../mod/functions/limits.ts";
 const { requestsMax, requestsWaitingMax } = routeLimits;
 
 class Setup {
-  /** Calls in the runners, in the order they came there. */
+  /** Calls in the runners, in the order of their arrival. */
   readonly running: { readonly call: FunctionCall; readonly end: (outcome: Outcome) => void }[] = [];
   readonly #requests = new RouteRequests({
     routes: () => new RouteTable([]),

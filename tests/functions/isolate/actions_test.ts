@@ -172,7 +172,7 @@ Deno.test("actions call queries and mutations through main, and use the network"
     assert.equal((await runner.act("acts:hidden", {}, { call: { origin: "server" } })).value, "hidden");
   });
 
-  await t.step("errors that nobody awaits do not end the isolate", async () => {
+  await t.step("errors of promises without await do not end the isolate", async () => {
     assert.equal((await runner.act("acts:leaves")).value, "left");
     assert.ok(((await runner.act("acts:clock")).value as number) >= 4);
   });

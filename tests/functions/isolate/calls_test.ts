@@ -1,4 +1,4 @@
-/** How calls end: results, errors, logs, and what a handler must not do. */
+/** Outcomes of calls: results, errors, logs, and forbidden operations of handlers. */
 import assert from "node:assert/strict";
 import { call, errorOf, user, Workspace } from "./support.ts";
 

@@ -1,4 +1,4 @@
-/** `count()` of queries: what is counted, what it depends on, what it costs, and what it refuses. */
+/** `count()` of queries: results, dependencies, cost, and errors. */
 import assert from "node:assert/strict";
 import { z } from "zod";
 import { UsageMeter } from "../../../mod/engine/usage.ts";
@@ -94,7 +94,7 @@ Deno.test("long ranges are counted exactly, wherever they begin and end", async 
   });
 });
 
-Deno.test("counted entries have a limit of their own", () => {
+Deno.test("counted entries have a separate limit", () => {
   const usage = new UsageMeter();
   usage.counted(functionLimits.entriesCountedMax);
   assert.deepEqual([usage.documentsRead, usage.entriesLeft], [0, 0]);

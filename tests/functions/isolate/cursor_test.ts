@@ -145,7 +145,7 @@ Deno.test("a cursor outside of the query is invalid", async () => {
   }
 });
 
-/** A change to one place of a text. */
+/** A change to one position of a text. */
 const mutation = fc.record({
   at: fc.nat(),
   remove: fc.integer({ min: 0, max: 4 }),

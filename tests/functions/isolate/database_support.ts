@@ -60,7 +60,7 @@ export class TestDatabase<Model extends DataModel = AnyDataModel> implements Dis
     return (await this.readWithSet(run)).result;
   }
 
-  /** The same, with what was read. */
+  /** The same, with the read set. */
   async readWithSet<Result>(
     run: (db: DatabaseReader<Model>) => Promise<Result> | Result,
   ): Promise<{ readonly result: Result; readonly readSet: ReadSet }> {

@@ -1,8 +1,8 @@
-/** App code in a runner tries to reach what is open in its process: main's socket above all. */
+/** App code in a runner tries to reach open file descriptors of its process, above all main's socket. */
 import assert from "node:assert/strict";
 import { Workspace } from "./support.ts";
 
-/** Each returns a string if it reached something; `CONN` is a connection of its own, `PORT` an echo. */
+/** Each returns a string if it reached something. `CONN` is its own connection, `PORT` an echo server. */
 const ATTEMPTS: Readonly<Record<string, string>> = {
   "a socket of a descriptor": `for (let fd = 3; fd < 60; fd++) {
       try { const s = new net.Socket({ fd }); s.on("error", () => {}); if (s._handle) return "socket " + fd; } catch {} }`,

@@ -65,7 +65,7 @@ Deno.test("clock and randomness of queries are frozen, repeatable and detected",
     assert.ok(((await reader.query("clock:now")).value as number) > first);
   });
 
-  await t.step("dates made from values are ordinary and not noticed", async () => {
+  await t.step("dates created from values are ordinary and not recorded", async () => {
     const plain = await reader.query("clock:plain");
     assert.deepEqual([plain.value, plain.details.nondeterministic], ["1970-01-01T00:00:00.005Z", false]);
     assert.equal((await reader.query("clock:quiet")).details.nondeterministic, false);

@@ -147,7 +147,7 @@ const attempts: readonly Attempt[] = [
     handlerOnly: true,
     generatedOnly: true,
   },
-  // Computed, because the runtime looks at plain texts before anything runs, and asks for a permission then.
+  // Computed, because the runtime analyzes literal strings before the code runs, and then requires a permission.
   {
     name: "import a file of the cache",
     code: `return Object.keys(await import(CACHE + "index.cjs")).length`,
@@ -210,7 +210,7 @@ const attempts: readonly Attempt[] = [
   { name: "replace Map", code: `globalThis.Map = class {}; return 1` },
   { name: "restore the real Deno", code: `globalThis.Deno = 1; return 1` },
   {
-    name: "look at our frames on the stack",
+    name: "read our frames of the stack",
     code: `const prepare = Error.prepareStackTrace;
       try {
         Error.prepareStackTrace = (_error, sites) => sites;

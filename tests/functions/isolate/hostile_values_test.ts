@@ -1,4 +1,4 @@
-/** App code that throws, logs, returns and compares what nobody should: each call gets its own error, in plain words. */
+/** App code that throws, logs, returns and compares unusual values: each call gets its own clear error. */
 import assert from "node:assert/strict";
 import { call, Workspace } from "./support.ts";
 

@@ -13,7 +13,7 @@ const MiB = 1024 * 1024;
 
 type Success = Extract<Outcome, { readonly ok: true }>;
 
-/** Sends a result as a reader does, and returns what main makes of it. */
+/** Sends a result like a reader and returns the result that main decodes. */
 function sent(results: KeptResults, text: string, base: Success | null) {
   const segments: string[] = [];
   const wire = results.send(text, { base: base?.kept ?? "", logLines: [], segments });
@@ -24,7 +24,7 @@ function sent(results: KeptResults, text: string, base: Success | null) {
   return { outcome, chars: segments.join("").length };
 }
 
-Deno.test("main gets each result of a reader as it is, however it differs from the one before", () => {
+Deno.test("main decodes each result of a reader exactly, however it differs from the previous one", () => {
   const piece = fc.oneof(
     fc.constantFrom("", "x".repeat(LONG)),
     fc.string({ maxLength: 5 }),

@@ -146,7 +146,7 @@ const broken: readonly (readonly [name: string, files: AppFiles, message: RegExp
 ];
 
 for (const [name, files, message] of broken) {
-  Deno.test(`an app is refused with the place and the reason: ${name}`, async () => {
+  Deno.test(`an app is refused with the position and the reason: ${name}`, async () => {
     const received = await load(files);
     assert.equal(typeof received, "string");
     assert.match(received as string, message);

@@ -1,4 +1,4 @@
-/** In a real isolate: what nobody awaited and failed, beside other calls of the same batch. */
+/** Failed promises without await in a real isolate, beside other calls of the same batch. */
 import assert from "node:assert/strict";
 import { call, Workspace } from "./support.ts";
 

@@ -1,4 +1,4 @@
-/** Addresses of npm in import(): none gives the service's instances, and what they spoil goes with the isolate. */
+/** npm addresses in import(): none returns the service's own instances, and changes are lost with the isolate. */
 import assert from "node:assert/strict";
 import { packagePaths } from "../../../mod/functions/host/process/isolate_import_map.ts";
 import { Workspace } from "./support.ts";

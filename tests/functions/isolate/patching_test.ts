@@ -1,4 +1,4 @@
-/** App code that patches what the language lets it patch: nothing of ours breaks, and no handle falls into its hands. */
+/** App code that patches built-in objects: the service keeps working, and app code gets none of its handles. */
 import assert from "node:assert/strict";
 import { Workspace } from "./support.ts";
 
@@ -48,7 +48,7 @@ const app = {
         try { prototype[key] = patched; } catch {}
       }
     }
-    // Setters catch what is assigned to properties that an object does not have yet.
+    // Setters intercept assignments to properties that an object does not have yet.
     for (const key of ["conn", "database", "db", "writes", "reads", "frame", "call", "app", "sender", "0", "1", "statement"]) {
       try {
         Object.defineProperty(Object.prototype, key, {

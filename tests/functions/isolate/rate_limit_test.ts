@@ -1,4 +1,4 @@
-/** `ctx.rateLimit`: token buckets against a model in whole milliseconds, what is stored, and what callers see. */
+/** `ctx.rateLimit`: token buckets against a model in whole milliseconds, stored rows, and results for callers. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { FunctionError } from "syncline/client";

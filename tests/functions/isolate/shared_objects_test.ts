@@ -1,11 +1,11 @@
-/** Objects that app code and the service share in one process: none of them lets app code see, or change, what the service does. */
+/** Objects that app code and the service share in one process must not let app code observe or change the service. */
 import assert from "node:assert/strict";
 import { call, type TestIsolate, Workspace } from "./support.ts";
 
 const entry = new URL("../../../mod/server/isolate_entry.ts", import.meta.url);
 const HASH = "the hash of a password";
 
-/** Patches every function that can be reached, by what is imported and by ctx, and notes what passes by. */
+/** Patches every function that is reachable by imports and `ctx`, and records the calls. */
 const SPY = `
   import * as server from "syncline/server";
   import * as zod from "zod";
@@ -45,7 +45,7 @@ const SPY = `
     }
     patchAll(where + ".__proto__", getPrototypeOf(object), depth + 1);
   };
-  // The language itself is another matter: there are tests of its own for it.
+  // Built-in objects have separate tests.
   const language = [Object, Function, Array, Promise, Map, Set, WeakMap, WeakSet, Error, TypeError, RangeError, RegExp, String,
     Number, Boolean, Symbol, Date, BigInt, Uint8Array, async function () {}, function* () {}, async function* () {}];
   for (const one of language) {
@@ -101,7 +101,7 @@ async function signUp(isolate: TestIsolate, email: string): Promise<unknown> {
 }
 
 for (const when of ["in a call", "while it is loaded"]) {
-  Deno.test(`patches of app code ${when} do not see what the server validates, reads and writes`, async () => {
+  Deno.test(`patches of app code ${when} do not observe what the server validates, reads and writes`, async () => {
     await using workspace = new Workspace(
       when === "in a call"
         ? APP
@@ -137,7 +137,7 @@ const WALKER = `
   const walk = (where, object, shared) => {
     if (object === null || (typeof object !== "object" && typeof object !== "function") || done.has(object)) return;
     done.add(object);
-    // A property added to a function that has none of its own is nothing to anybody.
+    // A property added to a function without own properties has no effect.
     const bare = (prototype) => ownKeys(prototype).length === 1;
     const matters = typeof object !== "function" || ownKeys(object).some((key) => {
       const { value } = getOwnPropertyDescriptor(object, key);
@@ -149,7 +149,7 @@ const WALKER = `
     if (where.length > 200 || (where.endsWith(".prototype") && bare(object))) return;
     for (const key of ownKeys(object)) {
       const { value, get, set } = getOwnPropertyDescriptor(object, key) ?? {};
-      // Functions that an object has of its own were made for it.
+      // Functions that are an object's own were created for it.
       for (const part of [value, get, set]) walk(where + "." + String(key), part, shared && (typeof part === "function" || key === "prototype"));
     }
     walk(where + ".__proto__", getPrototypeOf(object), true);

@@ -1,4 +1,4 @@
-/** Static imports of the runtime's modules: the runtime has ways of its own to find them, which must lead to our stand-ins. */
+/** Static imports of the runtime's modules: the runtime resolves them differently, but must return our stand-ins. */
 import assert from "node:assert/strict";
 import { builtinModules } from "node:module";
 import { importMapPath } from "../../../mod/functions/host/process/start_flags.ts";
@@ -55,7 +55,7 @@ function importing(specifiers: readonly string[], role: IsolateRole): string {
   `;
 }
 
-/** A module with a function of each kind that gives what this expression does. */
+/** A module with a function of each kind that returns this expression. */
 function functionsOf(expression: string): string {
   return `
     import { untypedAction, untypedMutation, untypedQuery } from "syncline/server";
@@ -116,7 +116,7 @@ function inAll(value: unknown, modules: readonly string[] = ["a"]): Record<strin
 }
 
 for (const [order, specifiers] of Object.entries(orders)) {
-  Deno.test(`refused modules are stand-ins when they are imported statically: ${order}`, async () => {
+  Deno.test(`refused modules are stand-ins for static imports: ${order}`, async () => {
     const real = await inEveryRole((role) => ({
       files: {
         "_modules.js": importing(specifiers(role), role),
@@ -172,7 +172,7 @@ Deno.test("no thread is started by any form of import", async () => {
   assert.deepEqual(await inEveryRole(() => app, modules), inAll(message, modules));
 });
 
-Deno.test("static imports give no other access to threads or to other code's resources", async () => {
+Deno.test("static imports allow no other access to threads or to other code's resources", async () => {
   const tried = `[
     () => createRequire(import.meta.url)("node:worker_threads"),
     () => process.getBuiltinModule("node:worker_threads").Worker,

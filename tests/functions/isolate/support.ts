@@ -26,7 +26,7 @@ import type {
 /** Files of an app by name, such as `messages.ts`. */
 export type AppFiles = Readonly<Record<string, string>>;
 
-/** A folder with an app, a data folder and a place for sockets; removed with everything in it. */
+/** A folder with an app, a data folder and a folder for sockets. Removed when it is disposed. */
 export class Workspace implements AsyncDisposable {
   readonly dir: string;
   readonly functionsDir: string;
@@ -58,7 +58,7 @@ export class Workspace implements AsyncDisposable {
     for (const [name, text] of Object.entries(files)) this.write({ [`../node_modules/${name}`]: text });
   }
 
-  /** The app as it is now, as isolates load it. */
+  /** The app in its current state, as isolates load it. */
   async version(): Promise<Version> {
     const versions = await (this.#versions ??= VersionStore.open(Deno.realPathSync(this.dataDir)));
     return await versions.make({ functionsDir: this.functionsDir });
@@ -180,7 +180,7 @@ export class TestIsolate implements AsyncDisposable {
     await this.#sender.send(message, segments);
   }
 
-  /** The next frame; throws with what the isolate printed when it has ended. */
+  /** Returns the next frame. Throws with the isolate's output if it has ended. */
   async next(): Promise<WireFrame<FromIsolate>> {
     const { value, done } = await this.#frames.next();
     if (done || value === undefined) throw new Error(`The isolate has ended: ${await this.#stderr}`);
@@ -219,7 +219,7 @@ export class TestIsolate implements AsyncDisposable {
     return answer;
   }
 
-  /** Runs mutations as one batch; also gives the groups as they came. */
+  /** Runs mutations as one batch. Also returns the groups in order. */
   async batch(
     calls: readonly WireMutation[],
   ): Promise<{ readonly answers: MutationAnswer[]; readonly groups: Group[] }> {
@@ -236,7 +236,7 @@ export class TestIsolate implements AsyncDisposable {
     return { answers, groups };
   }
 
-  /** Resolves when all calls are answered, or the writer gives the rest back. */
+  /** Resolves when all calls are answered, or the writer returns the rest. */
   async #batch(
     calls: readonly WireMutation[],
     { onAnswer, onGroup }: {
@@ -318,7 +318,7 @@ export class TestIsolate implements AsyncDisposable {
     }
   }
 
-  /** Waits until the process has ended by itself. */
+  /** Waits until the process has exited. */
   async ended(): Promise<{ readonly code: number; readonly stderr: string }> {
     const { code } = await this.child.status;
     return { code, stderr: await this.#stderr };

@@ -189,7 +189,7 @@ Deno.test("the writer runs batches in order, in groups, each call once", async (
     },
   );
 
-  await t.step("a nested mutation that nobody awaits still ends within its call", async () => {
+  await t.step("a nested mutation without await still ends within its call", async () => {
     await writer.mutate("counters:forgetful", { name: "forgotten" });
     assert.equal(await valueOf("forgotten"), 1);
   });

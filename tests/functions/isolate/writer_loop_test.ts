@@ -14,7 +14,7 @@ import { z } from "zod";
 import { call } from "./support.ts";
 import { pause, until } from "../../support/waiting.ts";
 
-/** A sender that keeps what is sent. */
+/** A sender that stores its messages. */
 class KeptFrames extends FrameSender {
   readonly groups: Group[] = [];
 
@@ -29,7 +29,7 @@ class KeptFrames extends FrameSender {
   }
 }
 
-/** A sender that notes the type of what is sent among other events. */
+/** A sender that records the types of its messages among other events. */
 class NotedFrames extends KeptFrames {
   readonly #events: string[];
 
@@ -108,7 +108,7 @@ function received(database: WriterDatabase, events: string[]): WriterDatabase {
 
 Deno.test("the end of a batch is announced before its commit, and its responses are sent before database maintenance", async () => {
   using parts = emptyDatabase();
-  // The first mutation is slow enough to end a group by itself on a busy machine.
+  // The first mutation is slow enough to end a group on a busy machine.
   await runBatch({ ...parts, sender: new KeptFrames() }, {
     type: "Batch",
     batch: "first",

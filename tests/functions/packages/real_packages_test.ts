@@ -5,7 +5,7 @@ import { checkTypes } from "../../../mod/server/dev/type_check.ts";
 import { RealHost } from "../host/support/real_host.ts";
 import { needs, npm } from "../../support/services.ts";
 
-/** ES modules alone, CommonJS alone, and one of many CommonJS packages that look at `process` and `crypto`. */
+/** A package with ES modules only, one with CommonJS only, and a CommonJS package that uses `process` and `crypto`. */
 const PACKAGES = [
   "nanoid@5.1.6",
   "date-fns@4.1.0",

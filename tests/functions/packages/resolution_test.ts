@@ -1,4 +1,4 @@
-/** How functions come by packages: what is found, how it is loaded, and what is said of what cannot be had. */
+/** Packages of functions: resolution, loading, and errors for missing packages. */
 import assert from "node:assert/strict";
 import { bundleApp } from "../../../mod/functions/packages/mod.ts";
 import { packageRoots } from "../../../mod/functions/packages/package_roots.ts";
@@ -97,7 +97,7 @@ const scenarios: readonly Scenario[] = [
     result: ["early", "late", "file", "file"],
   },
   {
-    name: "modules of the runtime, ours, and what is refused only when it is used",
+    name: "modules of the runtime, ours, and modules that are refused only when used",
     installed: {
       "p/index.js":
         `const { EventEmitter } = require("events"); const fs = require("fs"); const http = require("http");
@@ -120,7 +120,7 @@ const scenarios: readonly Scenario[] = [
     ],
   },
   {
-    name: "a package that is missing where the one who asks for it can do without",
+    name: "a missing package that the importing module handles",
     installed: {
       "p/index.js":
         `let other = "none"; try { other = require("missing"); } catch (error) { other = error.code; } module.exports = other;`,

@@ -64,7 +64,7 @@ function filesOf(folder: string, below = ""): string[] {
   ).sort();
 }
 
-Deno.test("VE7 a version is one file with the modules of the functions folder and what they import", async () => {
+Deno.test("VE7 a version is one file with the modules of the functions folder and their imports", async () => {
   await using project = new Project({
     "functions/a.ts": `import "./_helper.ts"; import "p"; import { s } from "@own/s"; console.log(s);`,
     "functions/_helper.ts": `import text from "./text.md" with { type: "text" }; console.log(text);`,
@@ -129,7 +129,7 @@ Deno.test("VE9 each version has its own copies of files", async () => {
   await using project = new Project({ "functions/a.ts": "console.log('one');" });
   const store = await project.open();
   const first = await store.make(project);
-  // In place, as some editors write.
+  // In place, like some editors.
   await Deno.writeTextFile(`${project.functionsDir}/a.ts`, "console.log('two');");
   const second = await store.make(project);
   assert.match(Deno.readTextFileSync(first.bundle), /"one"/);

@@ -16,7 +16,7 @@ export const elsewhere: readonly Elsewhere[] = [
     rule: "",
     name: "app code that patches the validators of the service",
     test: "tests/functions/isolate/shared_objects_test.ts",
-    named: "do not see what the server validates, reads and writes",
+    named: "do not observe what the server validates, reads and writes",
     before: "read password hashes, made itself an administrator",
   },
   {
@@ -58,7 +58,7 @@ export const elsewhere: readonly Elsewhere[] = [
     rule: "VE1",
     name: "an edit on disk while the server runs",
     test: "tests/functions/host/versions_test.ts",
-    named: "VE1 an edit on disk affects nobody before it is loaded",
+    named: "VE1 an edit on disk has no effect before it is loaded",
     before: "code of two versions at once",
   },
   {

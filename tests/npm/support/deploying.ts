@@ -17,7 +17,7 @@ export async function installedClient(machine: NodeMachine): Promise<{ new (url:
   return SynclineClient;
 }
 
-/** A server without functions of its own, in a folder of its own, which is deployed to from the app's. */
+/** A server without functions in a separate folder, to which the app's folder deploys. */
 export class Production implements AsyncDisposable {
   readonly url: string;
   readonly #machine: NodeMachine;
@@ -74,7 +74,7 @@ export class Production implements AsyncDisposable {
   }
 }
 
-/** Deploys, twice, with the built page and a variable. Gives what the second one took, which had nothing to do. */
+/** Deploys twice, with the built page and a variable. Returns the duration of the second deploy, which had nothing to do. */
 export async function deploys(production: Production): Promise<number> {
   assert.match(await (await fetch(production.url)).text(), /<title>No app yet/);
   const tried = await production.deploy("--static dist --dry-run");

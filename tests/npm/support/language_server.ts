@@ -26,7 +26,7 @@ export class LanguageServer implements AsyncDisposable {
     await this.#send("open", { file, fileContent: text });
   }
 
-  /** Names that fit behind a place in a file, which is named by the text that ends there. */
+  /** Returns completions at a position in a file. The position is the end of the given text. */
   async completions(
     file: string,
     { text, behind }: { readonly text: string; readonly behind: string },

@@ -75,7 +75,7 @@ export class NodeMachine implements AsyncDisposable {
     return ended;
   }
 
-  /** Starts a command that keeps running, in a process group of its own, as a terminal does. */
+  /** Starts a command that keeps running, in a separate process group, like in a terminal. */
   start(command: string, place: Place = {}): Running {
     return new Running(this.#command(command, place).spawn());
   }
@@ -118,7 +118,7 @@ export class Running implements AsyncDisposable {
     this.#reading = Promise.all([read(child.stdout), read(child.stderr)]).then(() => this.#over = true);
   }
 
-  /** Returns a line of the output that matches, once there is one. */
+  /** Waits for a line of output that matches and returns it. */
   async line(pattern: RegExp): Promise<RegExpExecArray> {
     return await found(() => {
       for (const line of this.output) {

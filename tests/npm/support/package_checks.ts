@@ -126,7 +126,7 @@ export async function writeTypeTests(machine: NodeMachine): Promise<() => Promis
   };
 }
 
-/** An editor completes names, fields and names in texts, and goes to definitions. */
+/** An editor completes names, fields and names in strings, and finds definitions. */
 export async function checkEditor(machine: NodeMachine): Promise<void> {
   await using editor = new LanguageServer(machine.at("my-app"));
   const file = machine.at("my-app/src/tasks.tsx");

@@ -17,7 +17,7 @@ export async function check(client: SynclineClient, http: SynclineHttpClient): P
   await http.mutation(api.tasks.add, {});
   // @ts-expect-error: a text is no boolean
   await http.mutation(api.tasks.setDone, { task: tasks[0]!._id, done: "yes" });
-  // @ts-expect-error: there is no such function
+  // @ts-expect-error: unknown function
   api.tasks.rename;
   const same = createApi<{ tasks: typeof import("../functions/tasks.ts") }>().api;
   client.subscribe(same.tasks.list, {}, (rows) => rows.map((row) => row.text.length + (done ? 1 : 0)));
@@ -50,13 +50,13 @@ export async function use(client: SynclineClient) {
   const text: string | undefined = task?.text;
   const done = useQuery("tasks:list")?.[0]?.done;
   await client.mutation("tasks:add", { text: done ? "typed" : "" });
-  // @ts-expect-error -- there is no such function
+  // @ts-expect-error -- unknown function
   await client.query("tasks:lst");
   // @ts-expect-error -- an argument has the wrong type
   await client.mutation("tasks:add", { text: 1 });
   const server = await createTestServer({ functionsDir: "/functions" });
   const first: string | undefined = (await server.query("tasks:list"))[0]?.text;
-  // @ts-expect-error -- there is no such function
+  // @ts-expect-error -- unknown function
   await server.query("tasks:any");
   return [text, first];
 }
@@ -68,7 +68,7 @@ export const OWN_FUNCTIONS = `import { untypedQuery } from "syncline/server";
 export const twice = untypedQuery({
   handler: async (ctx) => {
     const tasks = await ctx.runQuery("tasks:list");
-    // @ts-expect-error -- there is no such function
+    // @ts-expect-error -- unknown function
     await ctx.runQuery("tasks:lst");
     // @ts-expect-error -- a mutation is no query
     await ctx.runQuery("tasks:add", { text: "typed" });
@@ -136,8 +136,8 @@ test("server.run calls functions by reference", async () => {
 `;
 
 /**
- * A program for plain Node, which has a `WebSocket` of its own from version 22 on and uses that of the package `ws` before.
- * Prints what it has seen.
+ * A program for plain Node. Node has a built-in `WebSocket` from version 22; before, the program uses the package `ws`.
+ * Prints its results.
  */
 export const NODE_SCRIPT = `import { argv, exit } from "node:process";
 import { FunctionError, SynclineClient, SynclineHttpClient } from "syncline";
@@ -163,6 +163,6 @@ console.log(JSON.stringify({
   isRefused: refused instanceof FunctionError,
   transport,
 }));
-// Nothing may keep the program from ending by itself.
+// Nothing may keep the program from exiting.
 setTimeout(() => exit(3), 5000).unref();
 `;

@@ -73,7 +73,7 @@ export class Registry implements AsyncDisposable {
   }
 }
 
-/** Runs npm. Returns what it printed. */
+/** Runs npm. Returns its output. */
 async function npm(...args: string[]): Promise<string> {
   const { success, stdout, stderr } = await new Deno.Command("npm", { args, stdin: "null" }).output();
   const decoder = new TextDecoder();

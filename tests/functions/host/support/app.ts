@@ -1,4 +1,4 @@
-/** The app of the host's tests: numbered notes, and functions that do what no function should. */
+/** The app of the host's tests: numbered notes, and misbehaving functions. */
 
 export const app: Record<string, string> = {
   "schema.ts": `
@@ -87,7 +87,7 @@ const args = { what: z.string() };
 const handler = (_ctx: unknown, { what }: { what: string }) => {
   return (doings as Record<string, () => unknown>)[what]?.() as never;
 };
-// Two of each: what is known of how long the one takes is not known of the other.
+// Two of each, because known durations do not apply to the other function.
 export const change = untypedMutation({ args, handler });
 export const changeWithKey = untypedMutation({ args, handler });
 export const read = untypedQuery({ args, handler });

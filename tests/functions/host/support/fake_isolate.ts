@@ -61,7 +61,7 @@ export class FakeIsolate implements Isolate {
     if (!this.dead) this.onSent?.(message);
   }
 
-  /** Sends the host a message. As in a real one, what the host cannot make sense of ends it. */
+  /** Sends the host a message. Like a real isolate, it is ended by an invalid message. */
   sends(message: FromIsolate, segments: readonly string[] = []): void {
     if (this.dead) return;
     try {

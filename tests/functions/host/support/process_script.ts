@@ -1,4 +1,4 @@
-/** A process in an isolate's place that behaves as its first argument says; the second is main's socket. */
+/** A process that replaces an isolate. Its first argument selects the behavior, the second is main's socket. */
 import { FrameSender, readFrames } from "../../../../mod/functions/wire/segment_frames.ts";
 import type { Boot, BootAnswer } from "../../../../mod/functions/wire/messages.ts";
 

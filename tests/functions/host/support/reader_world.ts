@@ -1,4 +1,4 @@
-/** A reader pool over fake isolates, with what it answers. */
+/** A reader pool over fake isolates, with its answers. */
 import { isolateLimits } from "../../../../mod/functions/limits.ts";
 import { functionLimits } from "../../../../mod/limits.ts";
 import { ReaderPool } from "../../../../mod/functions/host/readers/reader_pool.ts";

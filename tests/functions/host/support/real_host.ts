@@ -11,7 +11,7 @@ import type { CommitEntry } from "../../../../mod/engine/types.ts";
 import { call, resultOf } from "./writer_world.ts";
 
 export interface RealHostOptions {
-  /** How many times faster the host's clock goes than the machine's: a timeout of 5 s passes in 5 s / hurry. */
+  /** Factor by which the host's clock runs faster than the machine's: a timeout of 5 s passes in 5 s / hurry. */
   readonly hurry?: number;
   readonly env?: Record<string, string>;
   readonly observer?: RunObserver;
@@ -96,7 +96,7 @@ export class RealHost implements AsyncDisposable {
     await Deno.writeTextFile(`${this.dir}/functions/${name}`, text);
   }
 
-  /** Runs one query as a wave of its own. */
+  /** Runs one query as a separate batch. */
   run(udfPath: string, args: Record<string, unknown> = {}): Promise<QueryAnswer> {
     return new Promise((resolve) => {
       this.host.startQueryBatch([call(udfPath, args)], (_, answer) => resolve(answer));

@@ -1,4 +1,4 @@
-/** Routes that do what tests look at. */
+/** Routes whose behavior tests inspect. */
 import { httpAction, httpRouter, UserError } from "syncline/server";
 
 const http = httpRouter();
@@ -52,7 +52,7 @@ http.route({
   handler: httpAction(() => new Response(null, { status: 204 })),
 });
 
-/** Each line is sent when the last one has left, until the client goes; then that is noted. */
+/** Sends each line when the previous one is sent, until the client disconnects. Records the disconnect. */
 http.route({
   path: "/ticks",
   method: "GET",
