@@ -1,5 +1,5 @@
 /**
- * Every rule of `docs/contract.md` has a test, every id in a test's name is a rule, and what is marked as not built has none.
+ * Every rule of `docs/contract.md` has a test, every id in a test's name is a rule, and rules marked as not built have none.
  */
 import assert from "node:assert/strict";
 

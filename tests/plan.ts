@@ -27,7 +27,7 @@ const FROM_SOURCES = [
   "tests/storage/real_server_test.ts",
 ];
 
-/** Files with a process of their own because they take long, slowest first. Update the order from the times of a run. */
+/** Files with a separate process because they take long, slowest first. Update the order from the times of a run. */
 const SLOW = [
   "tests/npm/from_nothing_test.ts",
   "tests/dashboard/server_test.ts",
@@ -106,13 +106,13 @@ const NOT_SHARED =
 /** Folders whose files share what they build. */
 const BUILD = ["tests/build"];
 
-/** Files of one folder that each need a JavaScript realm of their own, in one process. */
+/** Files of one folder that each need a separate JavaScript realm, in one process. */
 const REALMS = "tests/functions/isolate";
 
 /** Files in one process: a crash takes all of them. */
 const FILES_MAX = 16;
 
-/** A group of shared files starts after this many files with a process of their own. */
+/** A group of shared files starts after this many files with a separate process. */
 const ALONE_PER_GROUP = 2;
 
 /**
@@ -159,7 +159,7 @@ export async function planJobs(
   return [...jobs, ...groups];
 }
 
-/** Place in the list of slow files; those that are not in it come last. */
+/** Index in the list of slow files; other files are last. */
 function rank(file: string): number {
   const at = SLOW.findIndex((path) => isBelow([path], file));
   return at === -1 ? SLOW.length : at;

@@ -26,7 +26,7 @@ const SLOWEST_SHOWN = 10;
 
 const repository = fileURLToPath(new URL("..", import.meta.url));
 
-/** More than there are processors: tests wait for timers and processes, too. */
+/** More than there are processors, because tests also wait for timers and processes. */
 const PARALLEL = Number(
   Deno.env.get("SYNCLINE_TEST_JOBS") ??
     Math.min(navigator.hardwareConcurrency, 4) + (freeMemoryMiB() < FREE_MEMORY_MIB_MIN ? 1 : 2),
@@ -54,7 +54,7 @@ interface Outcome {
   readonly skipped: number;
   /** Lines that name what failed. */
   readonly failures: readonly string[];
-  /** Lines that name what was skipped. */
+  /** Lines that name skipped tests. */
   readonly skips: readonly string[];
   readonly wallMs: number;
   readonly cpuMs: number;
@@ -165,7 +165,7 @@ async function runAll(): Promise<number> {
   }
 }
 
-/** Prints what was skipped, what failed, times and totals. Returns the exit code. */
+/** Prints skipped and failed tests, times and totals. Returns the exit code. */
 function summarize(outcomes: readonly Outcome[], times: string): number {
   const total = (what: "passed" | "failed" | "skipped") =>
     outcomes.reduce((sum, outcome) => sum + outcome[what], 0);
@@ -186,7 +186,7 @@ function summarize(outcomes: readonly Outcome[], times: string): number {
 }
 
 /**
- * Runs all tests with temporary files in memory, in a mount namespace of their own. Returns the exit code; `null` if the
+ * Runs all tests with temporary files in memory, in a separate mount namespace. Returns the exit code; `null` if the
  * system does not allow that.
  */
 async function runInMemory(): Promise<number | null> {

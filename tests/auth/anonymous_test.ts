@@ -74,7 +74,7 @@ const byMail =
     return await accounts.post("/magic/verify", proofOf(mail), { bearer });
   };
 const person = { id: "4711", email, verified: true, name: "Ann" };
-/** Goes to a provider and back, and finishes the link with the session of `bearer`. */
+/** Signs in with a provider and finishes the link in the session of `bearer`. */
 async function linkedBy({ accounts, at, back }: TestSignIns, bearer: string) {
   const { link } = await act<{ link: string }>(accounts, "startLink", {
     provider: "work",
@@ -155,7 +155,7 @@ Deno.test("AN2 adding a passkey keeps the id, the data and the session of an ano
   const { accessToken, userId } = await signInAnonymously(accounts);
   const isAnonymous = () => accounts.call("notes:isAnonymous", {}, accessToken);
   assert.equal(await isAnonymous(), true);
-  // Longer than a confirmation lasts: there is nothing to confirm.
+  // Longer than a confirmation is valid, to show that none is required.
   accounts.clock.now += authLimits.confirmationFreshMs;
   const authenticator = new TestAuthenticator();
   const response = authenticator.create(await startRegistration(accounts, accessToken, {}));
@@ -327,7 +327,7 @@ Deno.test("AN5 anonymous users without a session are deleted with their document
   await service.sweep();
   assert.deepEqual(users(), new Set([active.userId, promoted.userId]));
   assert.deepEqual(new Set(port.rows("notes").map(({ owner }) => owner)), users());
-  // A user whom an administrator gives an address is no longer anonymous.
+  // A user with an address from an administrator is no longer anonymous.
   const { accessToken } = await accounts.signInAdmin("root@example.com");
   await accounts.call("_admin/users:edit", { userId: active.userId, email: "b@example.com" }, accessToken);
   await accounts.post("/signout", { refreshToken: again.refreshToken });
@@ -337,7 +337,7 @@ Deno.test("AN5 anonymous users without a session are deleted with their document
   assert.equal(users().size, 2);
 });
 
-Deno.test("AN2 the session of an administrator who acts as an anonymous user promotes no one", async () => {
+Deno.test("AN2 an administrator's session as an anonymous user promotes no user", async () => {
   await using accounts = await startTestAccounts({ anonymous: true, app });
   const { userId = "" } = await signInAnonymously(accounts);
   const { accessToken, adminId = "" } = await accounts.signInAdmin("root@example.com");

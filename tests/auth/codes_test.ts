@@ -53,7 +53,7 @@ const kinds: Kind[] = [
   },
 ];
 
-/** A user who has asked for a mail. */
+/** A user who has requested a mail. */
 async function asked(request: string) {
   const accounts = await startTestAccounts();
   await accounts.signUp(email);
@@ -106,7 +106,7 @@ for (const { name, request, confirm, fragment, lifetimeMs, extra } of kinds) {
       codeOf(await accounts.post(confirm, { email, code: mail.code, ...extra })),
       "400 invalid_code",
     );
-    // Nobody can guess the link: who reads the mail is not locked out by who does not.
+    // The link cannot be guessed: other clients' wrong attempts do not lock out the reader of the mail.
     assert.equal(codeOf(await accounts.post(confirm, { token: mail.token, ...extra })), "ok");
   });
 
@@ -211,7 +211,7 @@ for (const { name, request, confirm, fragment, lifetimeMs, extra } of kinds) {
   }
 }
 
-Deno.test("AE10 a verified address is not asked to be verified again", async () => {
+Deno.test("AE10 a verified address does not need another verification", async () => {
   await using accounts = await startTestAccounts();
   await accounts.signUp(email);
   const { token } = await mailed(accounts);

@@ -1,4 +1,4 @@
-/** Changes that give an account another way in, and the confirmation they ask for. */
+/** Changes that add a sign-in method to an account require a recent confirmation. */
 import assert from "node:assert/strict";
 import { authLimits } from "../../mod/auth/limits.ts";
 import { password } from "./support/test_accounts.ts";
@@ -24,7 +24,7 @@ async function byMail({ accounts }: TestSignIns): Promise<string> {
 }
 
 const authenticator = new TestAuthenticator();
-/** A user without a password who has a passkey. */
+/** A user with a passkey and no password. */
 async function withPasskey(signIns: TestSignIns): Promise<string> {
   const token = await byMail(signIns);
   const response = authenticator.create(await startRegistration(signIns.accounts, token, {}));

@@ -7,7 +7,7 @@ const cases: [text: string, stored: string | null][] = [
   ["o'brien@example.co.uk", "o'brien@example.co.uk"],
   ["user@münchen.de", "user@xn--mnchen-3ya.de"],
   ["jöhn@example.com", "jöhn@example.com"],
-  // The Kelvin sign becomes k: the mail then goes to the address with k, not to the one typed.
+  // The Kelvin sign becomes k, so the mail is sent to the address with k, not to the one typed.
   ["mi\u212ae@example.com", "mike@example.com"],
   [`${"a".repeat(64)}@example.com`, `${"a".repeat(64)}@example.com`],
   [`${"a".repeat(65)}@example.com`, null],

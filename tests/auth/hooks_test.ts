@@ -28,7 +28,7 @@ const tables = {
 };
 const app = createFunctions({ tables });
 
-/** An app that makes a member of each user, but of nobody whose address or claims are banned. */
+/** An app that creates a member for each user, and rejects banned addresses or claims. */
 const parts: AppParts = {
   tables,
   functions: {

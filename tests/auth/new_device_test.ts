@@ -153,7 +153,7 @@ Deno.test("ND1 an address that is not verified gets no mail", async () => {
   assert.deepEqual(await reported(accounts), []);
 });
 
-Deno.test("ND2 a session of an administrator who acts as the user is no device of the user", () =>
+Deno.test("ND2 an administrator's session as the user is not a device of the user", () =>
   withUser(async (accounts, { userId = "" }) => {
     const admin = await accounts.identityOf((await accounts.signInAdmin("root@example.com")).accessToken);
     await accounts.service.sessions.impersonate({
@@ -246,7 +246,7 @@ Deno.test("ND5 the devices of a deleted administrator are deleted", async () => 
   assert.deepEqual(owners(), [root.adminId]);
 });
 
-Deno.test("ND2 ND5 an anonymous user who signs up has no devices yet: another person may have given the browser the session", async () => {
+Deno.test("ND2 ND5 an anonymous user who signs up has no known devices yet", async () => {
   await using accounts = await startTestAccounts({ anonymous: true });
   const { body } = await accounts.post("/anonymous", {}, { headers: { "User-Agent": IPHONE } });
   await accounts.post("/magic/request", { email });

@@ -164,7 +164,7 @@ Deno.test("a new address of another user is refused, even if that user signed up
   assert.deepEqual(emails.sort(), [email, "free@example.com", "taken@example.com"]);
 });
 
-Deno.test("only the address asked for last can become the user's", async () => {
+Deno.test("only the address requested last can become the user's", async () => {
   await using accounts = await startTestAccounts();
   const { accessToken } = await accounts.signUp(email);
   const change = (to: string) => accounts.call("_auth:changeEmail", { email: to, password }, accessToken);
@@ -191,7 +191,7 @@ for (const [udfPath, args] of calls) {
   });
 }
 
-Deno.test("an administrator who impersonates a user cannot change sign-in methods, but can end the impersonation", async () => {
+Deno.test("an administrator cannot change sign-in methods during impersonation, but can end it", async () => {
   await using accounts = await startTestAccounts();
   const user = await accounts.signUp(email);
   const admin = await accounts.signInAdmin("admin@example.com");

@@ -18,7 +18,7 @@ Deno.test("a password is stored as argon2id with the cost that OWASP recommends"
   assert.equal(await new PasswordHasher().verify("correct horsf", stored), false);
 });
 
-Deno.test("hashes made by another implementation are accepted", async () => {
+Deno.test("hashes of another implementation are accepted", async () => {
   const salt = new Uint8Array(16).fill(3);
   const stored = await argon2id({
     password: "grüße",

@@ -92,7 +92,7 @@ Deno.test("PF1 PF2 each user has a profile with defaults, however it was created
   assert.deepEqual(profilesOf(accounts), [{ role: "member" }, { role: "member" }, { role: "member" }]);
   signIns.at.work.bends = { claims: { picture: "https://work.test/dan.png", chief: true } };
   await signIns.signIn("work", { id: "dan", name: "Dan" });
-  // A picture that is none is left out, and so is what the app's schema does not have.
+  // Invalid pictures and fields that are not in the app's schema are omitted.
   signIns.at.work.bends = { claims: { picture: 7 } };
   await signIns.signIn("work", { id: "kim" });
   await signIns.signIn("github", { id: "4711", name: "Pat" });

@@ -117,7 +117,7 @@ Deno.test("the same attempt within 10 s gets the same tokens, so a lost response
   assert.equal(codeOf(await refresh(accounts, first, attemptId)), "401 refresh_token_reused");
 });
 
-Deno.test("an attempt cannot be claimed for a rotation made without it, nor by a guess", async () => {
+Deno.test("an attempt cannot be claimed for a rotation without it, nor by a guess", async () => {
   await using accounts = await startTestAccounts();
   const { refreshToken: first } = await accounts.signUp("a@example.com");
   await refresh(accounts, first);

@@ -1,4 +1,4 @@
-/** Refresh tokens: content, order, and what is not accepted. */
+/** Refresh tokens: content, order, and rejected tokens. */
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { createCipheriv, createHmac, randomBytes } from "node:crypto";
@@ -62,7 +62,7 @@ for (
   Deno.test(`${JSON.stringify(text)} is not a refresh token`, () => assert.equal(tokens.open(text), null));
 }
 
-Deno.test("tokens issued by the first version give their family and generation", () => {
+Deno.test("tokens of the first version contain their family and generation", () => {
   const earlier = new RefreshTokens(Uint8Array.from({ length: 32 }, (_, i) => i));
   const family = "558a1e9d8aef337f6297eaf0";
   assert.deepEqual(earlier.open("8Zc45DWp3K8xBNf_1wrGL9ZoqUYJwFNyf9AHmMuXr7M"), { family, generation: 0 });

@@ -111,7 +111,7 @@ Deno.test("guesses from everywhere at one account stop, too", async () => {
   assert.equal(answers.filter(({ status }) => status === 429).length, 200);
 });
 
-/** Each endpoint with a body that is refused for a reason of its own. */
+/** Each endpoint with a body that it refuses. */
 const refusals: [path: string, body: Record<string, string>, code: string][] = [
   ["/signup", { email: "taken@example.com", password }, "email_in_use"],
   ["/signin", { email: "taken@example.com", password: "wrong horse" }, "invalid_credentials"],
@@ -146,7 +146,7 @@ for (const [path, body, code] of refusals) {
   });
 }
 
-Deno.test("AE16 wrong passwords from many addresses do not lock out an owner who signed in before", async () => {
+Deno.test("AE16 wrong passwords from many addresses do not lock out an owner after an earlier sign-in", async () => {
   await using accounts = await startTestAccounts();
   const body = { email: "a@example.com", password };
   await accounts.signUp(body.email);
@@ -161,7 +161,7 @@ Deno.test("AE16 wrong passwords from many addresses do not lock out an owner who
   for (const from of [body.email, "198.51.100.1"]) {
     assert.equal((await accounts.post("/signin", body, { from })).status, 200, from);
   }
-  // A client that was let in once has a bucket of its own, and no more than that.
+  // A client with an earlier sign-in has a separate rate limit, and no more than that.
   for (let n = 0; n < 10; n++) assert.equal(await guess("198.51.100.1"), 401);
   assert.equal(await guess("198.51.100.1"), 429);
 });

@@ -9,7 +9,7 @@ async function withFolder(run: (folder: string) => Promise<void>): Promise<void>
   await run(folder);
 }
 
-Deno.test("AT4 the secret key is made once with mode 0600 and read again afterwards", () =>
+Deno.test("AT4 the secret key is created once with mode 0600 and read again afterwards", () =>
   withFolder(async (folder) => {
     const first = await loadSecretKeys(folder);
     const again = await loadSecretKeys(folder);
@@ -45,7 +45,7 @@ for (
     "\x00".repeat(43),
   ]]
 ) {
-  Deno.test(`a secret key file that is ${name} stops the start and stays as it is`, () =>
+  Deno.test(`a secret key file that is ${name} stops the start and is not changed`, () =>
     withFolder(async (folder) => {
       const path = join(folder, secretKeyFile);
       await Deno.writeTextFile(path, content ?? "", { mode: 0o600 });
@@ -54,7 +54,7 @@ for (
     }));
 }
 
-Deno.test("AT4 each use of the secret has its own key, and equal secrets give equal keys", () => {
+Deno.test("AT4 each use of the secret has its own key, and equal secrets have equal keys", () => {
   const secret = crypto.getRandomValues(new Uint8Array(32));
   const keys = Object.values(deriveKeys(secret)).map((key) => key.join());
   assert.equal(new Set(keys).size, 6);

@@ -191,7 +191,7 @@ Deno.test("a hash of an outdated cost is replaced when its owner signs in", asyn
   await using accounts = await startTestAccounts({ passwords });
   await accounts.signUp("a@example.com");
   const [row] = accounts.port.rows("_passwords");
-  // As it would stand there had it been stored by an older server.
+  // In the format of an older server.
   const old = await new PasswordHasher({ cost: cheap }).hash(password);
   await accounts.port.deleteRow(String(row?.["_id"]));
   const userId = String(accounts.port.rows("_users")[0]?.["_id"]);

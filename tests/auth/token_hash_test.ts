@@ -13,7 +13,7 @@ Deno.test("CO1 stored hashes are keyed BLAKE3 of the use and the secret", async 
   assert.equal(hasher.hash("refresh", "secret"), expected);
 });
 
-Deno.test("another key or another use gives another hash", async () => {
+Deno.test("hashes of different keys or uses differ", async () => {
   const other = await TokenHasher.create(new Uint8Array(32).fill(8));
   assert.notEqual(other.hash("refresh", "secret"), hasher.hash("refresh", "secret"));
   assert.notEqual(hasher.hash("code", "secret"), hasher.hash("refresh", "secret"));

@@ -47,7 +47,7 @@ class Tab implements Disposable {
     );
   }
 
-  /** Opens the socket and answers what the client asks of it. */
+  /** Opens the socket and answers the client's requests. */
   async open(): Promise<FakeSocket> {
     this.sockets.last.open();
     await turns();
@@ -69,7 +69,7 @@ function world() {
   return { clock, server: new AccountServer(clock), storage: new MemoryStorage() };
 }
 
-/** Responses are read in turns of the event loop, not only of promises. */
+/** Responses are read in ticks of the event loop, not only in promise callbacks. */
 async function turns(): Promise<void> {
   for (let turn = 0; turn < 8; turn++) {
     await settle();
@@ -427,7 +427,7 @@ Deno.test("OA11 a refusal without a sign-in of this window is not published to o
     tab.client.auth.onRefusal(({ message }) => reported.push(message));
     await assert.rejects(tab.client.auth.completeRedirect(), { code: "access_denied" });
     assert.deepEqual(reported, ["Call this number"]);
-    // Messages come in order: after the next one it is known that there was none before.
+    // Messages arrive in order, so the next message shows that there was none before.
     tab.client.auth.signInWithOAuth("github");
     await assert.rejects(tab.client.auth.completeRedirect(), { code: "late" });
     await heard.promise;
@@ -478,7 +478,7 @@ Deno.test("signing in with a provider navigates the page there and back, or to t
   assert(gone.every((address) => address.startsWith("http://app.test/api/auth/oauth/github?")));
 });
 
-Deno.test("OA17 an unfinished sign-in is forgotten after an hour, and the oldest if there are too many", async () => {
+Deno.test("OA17 an unfinished sign-in expires after an hour, and the oldest is removed if there are too many", async () => {
   const { clock, server, storage } = world();
   using tab = new Tab({ clock, server, storage });
   await turns();
@@ -516,7 +516,7 @@ Deno.test("OA17 an unfinished sign-in is forgotten after an hour, and the oldest
   }
 });
 
-Deno.test("OA17 where the storage is blocked no tokens are taken from the address", async () => {
+Deno.test("OA17 without storage no tokens are read from the address", async () => {
   const { clock, server, storage } = world();
   using tab = new Tab({ clock, server, storage });
   await turns();

@@ -6,7 +6,7 @@ import { FakeSockets } from "./support/fake_socket.ts";
 import { transition } from "./support/test_client.ts";
 import { turn } from "../support/waiting.ts";
 
-/** A client whose accounts have tokens of ada's, and what it says of who is signed in. */
+/** A client whose accounts have tokens of ada's, and its reports of the signed-in user. */
 function makeClient() {
   const sockets = new FakeSockets();
   const clock = new FakeClock();
@@ -45,7 +45,7 @@ function text(state: AuthState): string {
   return state.status === "signedIn" ? `signedIn ${state.userId}` : state.status;
 }
 
-Deno.test("asking who is signed in uses the stored tokens", async () => {
+Deno.test("reading the signed-in user uses the stored tokens", async () => {
   using test = makeClient();
   const { client, reported } = test;
   assert.deepEqual(client.authState(), { status: "loading" });
@@ -93,7 +93,7 @@ Deno.test("an effect that runs twice signs in once, and is never seen as signed 
   assert.deepEqual(client.authState(), { status: "signedOut" });
 });
 
-Deno.test("the app may set tokens after the account client was asked, and without any no user is signed in", async () => {
+Deno.test("the app may set tokens later than the first read, and without any no user is signed in", async () => {
   using test = makeClient();
   const { client, reported } = test;
   client.authState();

@@ -14,7 +14,7 @@ function jwt(clock: FakeClock, { life = 900, name = "a" } = {}): string {
   return `e30.${payload}.sig`;
 }
 
-/** A getter that notes how it was asked and answers from a list, the last answer again and again. */
+/** A getter that records its requests and returns the results of a list, then the last one repeatedly. */
 function getter(...answers: (string | null | Error)[]): { fetchToken: FetchToken; asked: boolean[] } {
   const asked: boolean[] = [];
   const fetchToken: FetchToken = ({ forceRefresh }) => {
@@ -112,7 +112,7 @@ Deno.test("CL12 a token is renewed 30 s before it expires, with forceRefresh, wi
   assert.equal(sockets.all.length, 1);
 });
 
-Deno.test("CL12 a token that was made long ago is renewed 30 s before it expires, too; one that is short-lived at half its life", async () => {
+Deno.test("CL12 an old token is renewed 30 s before it expires, and a short-lived one at half its lifetime", async () => {
   for (const [age, life, renewedAfter] of [[867, 900, 3], [0, 40, 20], [890, 900, 1]] as const) {
     using test = makeTestClient();
     const { client, clock } = test;
@@ -286,7 +286,7 @@ Deno.test("a getter that hangs is skipped after 15 s, and its late result is use
   assert.deepEqual(authenticates(socket), [{ type: "Authenticate", baseVersion: 0, token }]);
 });
 
-Deno.test("a getter that repeats a refused or expiring token is not asked in a loop", async () => {
+Deno.test("a getter that repeats a refused or expiring token is not called in a loop", async () => {
   using test = makeTestClient();
   const { client, clock, sockets } = test;
   const { fetchToken, asked } = getter(jwt(clock, { life: 40 }));

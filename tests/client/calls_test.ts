@@ -125,7 +125,7 @@ Deno.test("at most 64 calls are in flight, 48 of them actions, and the others ke
   assert.deepEqual(mutations.map(({ requestId }) => requestId), Array.from({ length: 44 }, (_, n) => 76 + n));
 });
 
-Deno.test("calls that wait are sent after a reconnection in the order they were made", async () => {
+Deno.test("waiting calls are sent after a reconnection in their order", async () => {
   using test = makeTestClient();
   const { client, clock } = test;
   const first = await test.open();

@@ -22,7 +22,7 @@ function waitOf(effects: ConnectionEffect[]): number {
   return timer.delayMs;
 }
 
-Deno.test("start opens a socket and gives it 15 s", () => {
+Deno.test("start opens a socket with a timeout of 15 s", () => {
   const machine = new ConnectionMachine(halfway);
   assert.equal(machine.phase, "idle");
   const effects = machine.step({ type: "start" });
@@ -33,7 +33,7 @@ Deno.test("start opens a socket and gives it 15 s", () => {
   assert.deepEqual(machine.step({ type: "start" }), [], "a second start does nothing");
 });
 
-Deno.test("opened goes up and watches for 30 s of silence", () => {
+Deno.test("opened reports the connection and closes it after 30 s of silence", () => {
   const machine = new ConnectionMachine(halfway);
   machine.step({ type: "start" });
   const effects = machine.step({ type: "opened", now: 5 });

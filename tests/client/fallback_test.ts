@@ -58,7 +58,7 @@ Deno.test("attempts that hang are noticed after 10 s and doubted for 2 s", async
   assert.equal(clock.pending, 0);
 });
 
-Deno.test("a server that does not answer over HTTP either is asked again when an attempt fails", async () => {
+Deno.test("a server that does not answer over HTTP either is tried again after each failed attempt", async () => {
   const { clock, events, probes, fallback, connect, answer } = makeFallback();
   connect("connecting");
   await clock.advance(10_000);

@@ -11,7 +11,7 @@ import { randomOf } from "./support/random.ts";
 
 const LISTS = ["a", "b", "c"];
 
-/** One client, what it did and what it saw. */
+/** A client with its operations and results. */
 class Actor {
   readonly name: string;
   readonly client: SynclineClient;
@@ -134,7 +134,7 @@ async function run({ seed, mutations, cuts }: { seed: number; mutations: number;
     const { socket } = actor.line;
     server.cut(actor.line);
     actor.line = null;
-    // Some lines just fall silent; the client finds out by itself.
+    // Some connections just fall silent, which the client must detect.
     if (random() < 0.7) socket.closeWith(random() < 0.3 ? 1012 : 1006);
   };
   const carry = (actor: Actor) => {

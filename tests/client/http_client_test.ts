@@ -1,4 +1,4 @@
-/** Calls over HTTP: what is sent and how answers of every shape end. */
+/** Calls over HTTP: requests, and the handling of all kinds of responses. */
 import assert from "node:assert/strict";
 import { FunctionError, SynclineHttpClient } from "../../mod/client/mod.ts";
 
@@ -35,7 +35,7 @@ Deno.test("each kind of call uses its own path with path and args", async () => 
   assert.equal(seen[0]?.headers.get("authorization"), null);
 });
 
-Deno.test("the token is sent as Bearer, a getter is asked for each call", async () => {
+Deno.test("the token is sent as Bearer, and a getter is called for each call", async () => {
   const { fetch, seen } = server(200, { status: "success", value: null, logLines: [] });
   const client = new SynclineHttpClient("http://host.test", { fetch, token: "one" });
   await client.query("a", {});

@@ -46,9 +46,9 @@ export async function use() {
   const same: Row | undefined = (await client.query(api.tasks.list, { list: "home" }))[0];
   const count: number = await client.query("admin/users:count");
   client.subscribe("tasks:all", {}, (all) => all.toFixed());
-  // @ts-expect-error -- there is no such function
+  // @ts-expect-error -- unknown function
   await client.query("tasks:lst", { list: "home" });
-  // @ts-expect-error -- there is no such module
+  // @ts-expect-error -- unknown module
   await client.query("task:list", { list: "home" });
   // @ts-expect-error -- an argument is missing
   await client.query("tasks:list", {});
@@ -65,9 +65,9 @@ export async function use() {
 export function Tasks() {
   const rows = useQuery("tasks:list", { list: "home" });
   const add = useMutation("tasks:add");
-  // @ts-expect-error -- there is no such function
+  // @ts-expect-error -- unknown function
   useQuery("tasks:lsit", { list: "home" });
-  // @ts-expect-error -- it gives no pages
+  // @ts-expect-error -- the function returns no pages
   usePaginatedQuery("tasks:nothing", {}, { initialNumItems: 1 });
   return <button type="button" onClick={() => add({ text: rows?.[0]?.text ?? "" })}>Add</button>;
 }
@@ -91,7 +91,7 @@ export async function use(client: SynclineClient) {
   const hello: string = await client.query("hello");
   // @ts-expect-error -- it is internal
   await client.mutation("admin/jobs:sweep", { n: 1 });
-  // @ts-expect-error -- there is no such function
+  // @ts-expect-error -- unknown function
   await client.query("tasks:al");
   return [all, counted, hello];
 }
@@ -118,9 +118,9 @@ export const add = untypedMutation({
     await ctx.scheduler.runAt(0, "tasks:send", {});
     const hello: string = await ctx.runQuery("hello");
     const service: unknown = await ctx.runQuery("_auth:anything");
-    // @ts-expect-error -- there is no such function
+    // @ts-expect-error -- unknown function
     await ctx.runQuery("tasks:lst", { list: text });
-    // @ts-expect-error -- there is no such module
+    // @ts-expect-error -- unknown module
     await ctx.runQuery("task:list", { list: text });
     // @ts-expect-error -- an argument is missing
     await ctx.runQuery("tasks:list", {});
@@ -169,7 +169,7 @@ import { cronJobs } from "syncline/server";
 const crons = cronJobs();
 crons.interval("sweep", { hours: 1 }, "admin/jobs:sweep", { n: 1 });
 crons.daily("send", { hourUTC: 1, minuteUTC: 0 }, "tasks:send");
-// @ts-expect-error -- there is no such function
+// @ts-expect-error -- unknown function
 crons.interval("swep", { hours: 1 }, "admin/jobs:swep", { n: 1 });
 // @ts-expect-error -- an argument is missing
 crons.interval("none", { hours: 1 }, "admin/jobs:sweep");

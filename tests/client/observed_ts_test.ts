@@ -7,7 +7,7 @@ import { withServer } from "./support/real_server.ts";
 /** About a fifth of a second of a reader's time. */
 const ROUNDS = 30_000_000;
 
-/** A client whose connection can be lost, and what it shows of an author's numbers. */
+/** A client whose connection can be lost, and its results for an author's numbers. */
 class Tab {
   readonly client: SynclineClient;
   /** Numbers shown, a list for each change. */

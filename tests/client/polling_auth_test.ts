@@ -11,7 +11,7 @@ function accept(http: HttpCalls, accepted: Set<string | null>): void {
   for (const kind of ["query", "mutation", "action"]) http.answers.set(kind, answer);
 }
 
-/** A getter that notes how it was asked and answers from a list, the last answer again and again. */
+/** A getter that records its requests and returns the results of a list, then the last one repeatedly. */
 function getter(
   ...answers: (string | null | Promise<string>)[]
 ): { fetchToken: FetchToken; asked: boolean[] } {

@@ -1,6 +1,6 @@
 /**
- * A client and a model server whose socket and whose HTTP come and go: no mutation runs twice, all end, in order, those
- * that resolve are visible, and the lists are right in the end.
+ * A client and a model server whose sockets and HTTP fail at times: no mutation runs twice, all end in order, resolved ones
+ * are visible, and the final lists are correct.
  */
 import assert from "node:assert/strict";
 import { ConnectionLostError, SynclineClient } from "../../mod/client/mod.ts";
@@ -171,7 +171,7 @@ async function run(seed: number): Promise<World> {
     else if (choice < 0.75) world.carry(0.7);
     if (random() < 0.3) world.release();
     if (random() < 0.3) {
-      // For two seconds a write over HTTP waits to be seen on the socket: no message may be delayed for that long.
+      // For two seconds a write over HTTP waits until the socket shows it: no message may be delayed for that long.
       await turns();
       world.carry(1);
       await world.clock.advance(random() * 4_000);

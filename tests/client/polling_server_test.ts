@@ -51,7 +51,7 @@ Deno.test("behind a proxy without WebSockets an app works, and becomes live when
   });
 });
 
-/** HC12: a mutation of a socket whose answer did not come is answered over HTTP, and does not run again. */
+/** HC12: a mutation of a socket without an answer is answered over HTTP and does not run again. */
 async function recognised(server: string): Promise<void> {
   const sessionId = crypto.randomUUID();
   const call = { udfPath: "entries:append", args: { author: "b", n: 0 } };

@@ -225,7 +225,7 @@ Deno.test("CL9 a mutation is repeated only if the server has said that it recogn
   await test.block();
   await assert.rejects(client.mutation("lost", {}), ConnectionLostError);
   assert.equal(http.names.length, 1);
-  // An answer with the header says so, too.
+  // An answer with the header has the same effect.
   http.recognises = true;
   const sound = client.mutation("sound", {});
   await turns();
@@ -390,7 +390,7 @@ Deno.test("a mutation committed over HTTP before the connection failed waits for
   assert.deepEqual([...new Set(shown)], [0, 1], "what it did stayed in sight");
 });
 
-Deno.test("without queries HTTP is looked at, and calls resolve; when it fails the client is offline", async () => {
+Deno.test("without queries HTTP is checked and calls resolve; after a failure the client is offline", async () => {
   using test = makePollingTest();
   const { client, http, clock, sockets } = test;
   http.answers.set("mutation", () => success("ok", { ts: 1 }));
@@ -496,7 +496,7 @@ Deno.test("a mutation over HTTP does not wait forever for a query without a resp
   assert.deepEqual([await stateOf(mutation), shown], ["resolved", ["old", "soon", "new"]]);
 });
 
-Deno.test("a query that got no answer in the last round is asked along with a new one", async () => {
+Deno.test("a query without an answer in the last round is requested with a new one", async () => {
   using test = makePollingTest();
   const { client, http } = test;
   http.answers.set("query", ({ path }) => success(path));

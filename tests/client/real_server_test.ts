@@ -80,7 +80,7 @@ Deno.test("ten tabs that share only a session refresh it at the same moments, an
     const storage = memoryStorage();
     const account = { email: "ada@example.com", password: "correct horse" };
     const refreshTokens = new Set<string>();
-    // No tab knows of the others: outside a page there are no locks, so each goes to the server by itself.
+    // Outside a page there are no locks, so each tab connects to the server separately.
     const watched: TokenStorage = {
       ...storage,
       setItem: (key, value) => {

@@ -1,4 +1,4 @@
-/** Sockets come and go under one client (CL1). */
+/** Sockets of one client that open and close (CL1). */
 import assert from "node:assert/strict";
 import { ClientClosedError } from "../../mod/client/mod.ts";
 import { settle } from "./support/fake_clock.ts";
@@ -178,7 +178,7 @@ Deno.test("frames that are no messages are faults, messages of unknown types are
   assert(!socket.dropped);
 });
 
-Deno.test("a socket that cannot be made or written to is a failed attempt", async () => {
+Deno.test("a socket that cannot be created or written to is a failed attempt", async () => {
   using test = makeTestClient();
   const { client, clock, sockets } = test;
   const call = client.mutation("m", {});

@@ -204,7 +204,7 @@ Deno.test("changes of the query set wait while 256 Transitions are owed", async 
   assert.equal(rest.modifications.length, 44);
 });
 
-Deno.test("query gives the server's next result, also when it equals the one from before a reconnection", async () => {
+Deno.test("query returns the server's next result, also if it equals the one from before a reconnection", async () => {
   using test = makeTestClient();
   const { client, clock } = test;
   client.subscribe("q", {}, () => {});

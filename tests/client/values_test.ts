@@ -20,7 +20,7 @@ Deno.test("shareStructure returns an equal value and leaves both inputs unchange
   }));
 });
 
-Deno.test("shareStructure gives the old value itself for an equal one", () => {
+Deno.test("shareStructure returns the old value itself for an equal one", () => {
   fc.assert(fc.property(json, (value) => {
     assert(Object.is(shareStructure(value, structuredClone(value)), value));
   }));

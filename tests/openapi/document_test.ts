@@ -51,7 +51,7 @@ async function assertValid(given: object): Promise<void> {
   assert.ok(valid, JSON.stringify(errors));
 }
 
-Deno.test("OD1 references of schemas point into the document, data stays as it is, and equal names are kept apart", async () => {
+Deno.test("OD1 references of schemas point into the document, data is not changed, and equal names are kept apart", async () => {
   // The validator resolves references in data, too.
   const { properties: { $ref: _, ...properties }, $defs: { node: { default: __, ...node } } } = tree;
   await assertValid(document([facts("a:b", { args: { ...tree, properties, $defs: { node } } })]));
@@ -97,7 +97,7 @@ Deno.test("OD1 a doc comment describes the call of its function", async () => {
   await assertValid(made);
 });
 
-Deno.test("OD1 examples match the bounds of their schemas, and there is none where only a pattern describes the value", () => {
+Deno.test("OD1 examples match the bounds of their schemas, and are absent if only a pattern describes the value", () => {
   const none = () => undefined;
   const example = (schema: Record<string, unknown>) => exampleOf(schema, none);
   assert.deepEqual(

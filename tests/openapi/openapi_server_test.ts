@@ -1,4 +1,4 @@
-/** The OpenAPI document of a running server: who can read it, and a client generated from it. */
+/** The OpenAPI document of a running server: access, and a client generated from it. */
 import { Validator } from "@seriousme/openapi-schema-validator";
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
@@ -30,7 +30,7 @@ const notes = read?.value as components["schemas"]["notes.list.result"];
 const { error } = await client.POST("/api/mutation", { body: { path: "notes:add", args: { text: "" } } });
 // @ts-expect-error The text is missing.
 const wrong = await client.POST("/api/mutation", { body: { path: "notes:add", args: {} } });
-// @ts-expect-error There is no such function.
+// @ts-expect-error Unknown function.
 const unknown = await client.POST("/api/query", { body: { path: "notes:none", args: {} } });
 console.log(JSON.stringify({
   id: typeof id,

@@ -114,7 +114,7 @@ Deno.test("[BK11] [BK12] backups under a constant writer contain one state each,
   assert.ok(ts.every((at, round) => round === 0 || at > ts[round - 1]!), `the states were ${ts}`);
 });
 
-Deno.test("[BK12] missing files are counted, and the backup is made", async () => {
+Deno.test("[BK12] missing files are counted, and the backup is created", async () => {
   await using folder = await filledFolder();
   await Deno.remove(folder.at("storage", "ab", BLOBS[0]!));
   const summary = await createBackup(optionsFor(folder, { withFiles: true }));
@@ -130,7 +130,7 @@ Deno.test("[BK12] backups use the table and layout of the storage", () => {
   assert.ok(storedFiles.field in newFileShape);
 });
 
-Deno.test("[BK13] a backup never replaces a file, and reports what is missing", async () => {
+Deno.test("[BK13] a backup never replaces a file, and reports missing files", async () => {
   await using folder = await filledFolder();
   await Deno.writeTextFile(folder.at("out.tar.zst"), "mine");
   const before = await folder.names();

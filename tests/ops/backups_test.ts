@@ -33,7 +33,7 @@ const post = (body?: unknown) => ({
   ...(body !== undefined && { body: JSON.stringify(body) }),
 });
 
-Deno.test("[AD3] a backup is made as requested, without the secret key", async () => {
+Deno.test("[AD3] a backup is created as requested, without the secret key", async () => {
   const { asked, make } = maker();
   await using app = await startAdminApp({ make });
   for (
@@ -213,7 +213,7 @@ Deno.test("[AD6] a download is the file, with its length", async () => {
   ]);
 });
 
-Deno.test("[AD6] a deleted backup is gone", async () => {
+Deno.test("[AD6] a deleted backup is not available", async () => {
   await using app = await startAdminApp();
   await writeTestArchive(join(app.backupsDir, "a.tar.zst"));
   const response = await app.request("/backups/a.tar.zst", { method: "DELETE" });

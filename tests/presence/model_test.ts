@@ -222,13 +222,13 @@ class World {
     this.rooms(server).leave(room, id, { subscriber: view, grace: false });
   }
 
-  /** The connection is lost. The client comes back within the grace, maybe to another server. */
+  /** The connection is lost. The client reconnects within the grace period, maybe to another server. */
   #reconnect(client: ModelClient): void {
     const { view: subscriber, server } = client;
     const { hub } = this;
     const rooms = [...client.states.keys()];
     const leave = () => {
-      // With its process, the old leader's sockets are gone.
+      // The old leader's sockets ended with its process.
       if (server === 0 && this.hub !== hub) return;
       for (const room of rooms) this.rooms(server).leave(room, client.id, { subscriber, grace: true });
     };
@@ -257,7 +257,7 @@ class World {
     else link.open(this.hub);
   }
 
-  /** A new process leads. The sockets of the old one are lost, and their clients come back. */
+  /** A new process leads. The sockets of the old one are lost, and their clients reconnect. */
   #changeLeader(): void {
     for (const link of this.links) link.close();
     this.hub[Symbol.dispose]();
@@ -391,7 +391,7 @@ Deno.test("PR6 a full room refuses further members, also those of followers", ()
   world.end();
 });
 
-Deno.test("PR3 a member whose connection was lost leaves after the grace, unless it comes back", () => {
+Deno.test("PR3 a member whose connection was lost leaves after the grace period, unless it reconnects", () => {
   const clock = new FakeClock();
   using hub = new RoomHub(clock);
   const observer = new ClientView();

@@ -1,4 +1,4 @@
-/** Diffs of lists made from their JSON: as correct as diffs of the values, and no longer. */
+/** Diffs of lists computed from their JSON: as correct as diffs of the values, and not longer. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { applyDiff } from "../../mod/protocol/apply_diff.ts";

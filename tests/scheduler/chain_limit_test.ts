@@ -64,7 +64,7 @@ Deno.test("[FA10] the number of tracked chains is bounded", () => {
   assert.equal(growth.onScheduled("first", 0, 0), 0);
 });
 
-// deno-lint-ignore no-explicit-any -- jobs are looked at in many ways
+// deno-lint-ignore no-explicit-any -- jobs have many shapes
 async function jobs(world: World): Promise<any[]> {
   // deno-lint-ignore no-explicit-any -- as above
   return await world.query("app:jobs") as any[];

@@ -8,7 +8,7 @@ import { World } from "./support/test_scheduler.ts";
 const SECOND = 1_000;
 const DAY = 86_400_000;
 
-// deno-lint-ignore no-explicit-any -- jobs are looked at in many ways
+// deno-lint-ignore no-explicit-any -- jobs have many shapes
 async function jobs(world: World): Promise<any[]> {
   // deno-lint-ignore no-explicit-any -- as above
   return await world.query("app:jobs") as any[];

@@ -1,4 +1,4 @@
-/** The command `backup` as an operator meets it: a process, what it prints, its exit code, the file it leaves. */
+/** The command `backup` for operators: process, output, exit code, and the created file. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { projectDir } from "../support/processes/child.ts";
@@ -41,7 +41,7 @@ async function ended(child: Deno.ChildProcess): Promise<Ran> {
   return { code, out, err };
 }
 
-/** A folder with a data folder in it, whose database has so many bytes or a few more. */
+/** A folder with a data folder whose database has at least this many bytes. */
 async function filledFolder({ bytes }: { readonly bytes: number }): Promise<DataFolder> {
   const folder = await DataFolder.make();
   await Deno.mkdir(folder.at("data"));
@@ -113,7 +113,7 @@ Deno.test("[BK19] a failure is one line, with exit code 1", async () => {
   assert.deepEqual(await folder.names(), ["data", "mine.tar.zst"]);
 });
 
-Deno.test("[BK19] a server's process may write meanwhile: the backup is of one state", async () => {
+Deno.test("[BK19] a server's process may write during a backup, which contains a single state", async () => {
   await using folder = await filledFolder({ bytes: 0 });
   await using _writer = await ConstantWriter.start(folder.at("data"));
   const { code, out, err } = await backup(folder, ["--with-files", "--out", "a.tar.zst"]);

@@ -21,7 +21,7 @@ Deno.test("the banner shows when the example is served, and when every address i
   assert.match(text, /all addresses of this machine/);
 });
 
-Deno.test("the banner says that no app is deployed yet", () => {
+Deno.test("the banner shows that no app is deployed yet", () => {
   const config = testConfig({ dataDir: "/d", empty: true });
   assert.match(
     banner({ config, url: "http://127.0.0.1:1", cwd: "/", setupLink: null }),

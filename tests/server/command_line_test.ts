@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { runCommandLine } from "../../mod/cli/command_line.ts";
 import { optionsOf, type OptionValues, type ServeOptions } from "../../mod/config/options.ts";
 
-/** Runs the command line with a `serve` that only takes down what it was given. */
+/** Runs the command line with a `serve` that only records its options. */
 async function run(args: readonly string[], env: Record<string, string> = {}) {
   let out = "";
   let err = "";
@@ -32,7 +32,7 @@ Deno.test("serve without options uses the defaults of the table, and returns the
   );
 });
 
-Deno.test("flags give typed values", async () => {
+Deno.test("flags are parsed to typed values", async () => {
   const { served } = await run([
     ..."serve --host 0.0.0.0 --port 0 --data /d --functions=f --static s --dev".split(" "),
     ..."--action-net api.example.com,[::1]:80 --env-file .env".split(" "),

@@ -147,7 +147,7 @@ Deno.test("the environment file is read by name, with quotes and comments", asyn
   });
 });
 
-Deno.test("[SB9] backups are off without an interval, and go to the data folder unless another place is named", async () => {
+Deno.test("[SB9] backups are off without an interval, and are stored in the data folder by default", async () => {
   await inFolder(async (folder) => {
     const backups = async (changes: Partial<ServeOptions>) =>
       (await resolveConfig(serveOptions(changes))).backups;

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { ConsoleProgress } from "../../mod/cli/console_progress.ts";
 
-/** A place that progress is written to, and a clock. */
+/** An output for progress, and a clock. */
 function world(isTTY: boolean) {
   const clock = { now: 0 };
   const written: string[] = [];
@@ -14,7 +14,7 @@ function world(isTTY: boolean) {
 
 const MiB = 1024 ** 2;
 
-Deno.test("OP3 without a terminal there is a line at the start of a step and then every two seconds, with rate and remaining time", () => {
+Deno.test("OP3 without a terminal, a step prints a line at its start and then every two seconds, with rate and remaining time", () => {
   const { clock, progress, lines } = world(false);
   const show = (done: number) => progress.show({ what: "Packing", done, of: 100 * MiB, unit: "bytes" });
   for (let second = 0; second <= 5; second++) {
@@ -38,7 +38,7 @@ Deno.test("OP3 without a terminal there is a line at the start of a step and the
   ]);
 });
 
-Deno.test("OP3 on a terminal a progress bar shows rate and remaining time, and ends in a line of its own", () => {
+Deno.test("OP3 on a terminal, a progress bar shows rate and remaining time, and ends with a separate line", () => {
   const { clock, progress, text } = world(true);
   const show = (done: number) => progress.show({ what: "Unpacking", done, of: 8_000, unit: "documents" });
   show(0);

@@ -58,7 +58,7 @@ Deno.test("the lock of a killed process is free immediately", async () => {
   using _lock = await DataLock.acquire(dir.path, { by: "serve" });
 });
 
-Deno.test("a folder that cannot be made or used is a StartError that names it", async () => {
+Deno.test("a folder that cannot be created or used is a StartError that names it", async () => {
   await using dir = await temporary();
   const file = join(dir.path, "file");
   await Deno.writeTextFile(file, "");
@@ -102,7 +102,7 @@ Deno.test("the holder of a folder is named, and only a server is called one", as
   }
 });
 
-Deno.test("a folder that is held for an instant is waited for when that is asked for", async () => {
+Deno.test("a briefly locked folder is waited for if requested", async () => {
   await using dir = await temporary();
   const first = await DataLock.acquire(dir.path, { by: "backup" });
   const second = DataLock.acquire(dir.path, { by: "serve", waitMs: 60_000 });

@@ -6,7 +6,7 @@ import { Commands } from "../support/commands.ts";
 
 const commands = { deploy: Commands.with("deploy"), serve: Commands.with("serve") };
 
-Deno.test("an app is deployed, looked after and migrated from the command line", async (t) => {
+Deno.test("an app is deployed, managed and migrated from the command line", async (t) => {
   await using world = await startDeployWorld();
   const { server, call } = world;
   const folder = await Deno.realPath(await Deno.makeTempDir());
@@ -28,7 +28,7 @@ Deno.test("an app is deployed, looked after and migrated from the command line",
       env: { SYNCLINE_URL: server.url, ...(key !== "" && { SYNCLINE_DEPLOY_KEY: key }) },
     });
 
-  await t.step("CD4 keys are made, listed and revoked on the server's machine", async () => {
+  await t.step("CD4 keys are created, listed and revoked on the server's machine", async () => {
     const made = await onServer("deploy-key", "create", "ci");
     assert.equal(made.code, 0, made.err);
     key = made.out.trim();
@@ -135,7 +135,7 @@ Deno.test("an app is deployed, looked after and migrated from the command line",
     assert.match(unfit.out, /! 1 document of notes does not fit:\n {4}\w+ {2}.*body/);
     assert.match(unfit.err, /syncline migrate/);
     await write({ "functions/bad.ts": "export const = 1;" });
-    // Looked at before the variable is set: it is not there afterwards.
+    // Checked before the variable is set, because it is not there afterwards.
     const broken = await deploy("deploy", "--env", "LATE=x");
     assert.equal(broken.code, 1);
     assert.match(broken.err, /bad\.ts/);
@@ -257,7 +257,7 @@ class CuttingServer implements AsyncDisposable {
   }
 }
 
-/** Reads the head of a request, and of an upload all until a text. Gives whether it is one. */
+/** Reads the head of a request, and of an upload everything up to a text. Returns whether it is an upload. */
 async function isUpload(connection: Deno.Conn, { until }: { readonly until: string }): Promise<boolean> {
   const buffer = new Uint8Array(65_536);
   let text = "";

@@ -1,4 +1,4 @@
-/** `deploy` checks the types of functions with the app's own compiler, here one that prints what it is given. */
+/** `deploy` checks the types of functions with the app's own compiler, here one that prints its arguments. */
 import assert from "node:assert/strict";
 import { checkAppTypes } from "../../mod/cli/deploy/app_types.ts";
 import { StartError } from "../../mod/config/start_error.ts";

@@ -1,4 +1,4 @@
-/** Additions of `--dev` to a server: a frontend of its own, and log lines of functions in the terminal. */
+/** Additions of `--dev` to a server: a separate frontend, and log lines of functions in the terminal. */
 import assert from "node:assert/strict";
 import { StartError } from "../../mod/config/start_error.ts";
 import { resolveConfig } from "../../mod/config/resolve_config.ts";

@@ -1,4 +1,4 @@
-/** The command `doctor`, on sound folders, on damaged ones, and on one that is written to meanwhile. */
+/** The command `doctor` on intact folders, on damaged ones, and on one with concurrent writes. */
 import assert from "node:assert/strict";
 import { DatabaseSync, type DatabaseSyncOptions } from "node:sqlite";
 import { exitCodes, runCommandLine } from "../../mod/cli/command_line.ts";
@@ -26,7 +26,7 @@ async function soundFolder(): Promise<DataFolder> {
   return folder;
 }
 
-/** Nobody looks at how far it is. */
+/** Discards the progress. */
 const silent = { terminal: { write() {} } };
 
 interface Diagnosis {

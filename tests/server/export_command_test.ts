@@ -69,7 +69,7 @@ class Place implements AsyncDisposable {
     return ServerProcess.start({ dataDir: this.dataDir, functions: relative(projectDir, this.functionsDir) });
   }
 
-  /** A path in the place. */
+  /** Returns a path in the folder. */
   at(...names: string[]): string {
     return join(this.dir, ...names);
   }

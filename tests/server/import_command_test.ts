@@ -38,7 +38,7 @@ class Place implements AsyncDisposable {
     this.write("functions", FILES);
   }
 
-  /** Writes files into a folder; gives its path. */
+  /** Writes files into a folder and returns its path. */
   write(folder: string, files: Readonly<Record<string, string>>): string {
     const path = join(this.dir, folder);
     Deno.mkdirSync(path, { recursive: true });

@@ -41,7 +41,7 @@ Deno.test("the heap of an isolate is never so small that no app could be loaded"
   }
 });
 
-Deno.test("one processor computes one hash at a time and has two readers; there is always one of each", () => {
+Deno.test("one processor computes one hash at a time and has two readers, and each number is at least one", () => {
   const { isolates, hashesAtOnce } = memoryPlan({ bytes: 8192 * MiB, cores: 1 });
   assert.deepEqual([isolates.readersMax, hashesAtOnce], [2, 1]);
 });

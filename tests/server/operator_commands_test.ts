@@ -18,7 +18,7 @@ const functions = {
     export const refuse = untypedMutation({ handler: () => { throw new UserError("no", "Not today"); } });`,
 };
 
-Deno.test("OP1 OP2 functions are run and users looked after from the command line, while the server runs", async () => {
+Deno.test("OP1 OP2 functions are run and users managed from the command line, while the server runs", async () => {
   await using server = await startTestServer({ functions });
   const syncline = (args: readonly string[], stdin = "") =>
     commands.run([...args, "--data", server.dataDir], { stdin });

@@ -44,7 +44,7 @@ interface Expected {
   /** Code with which a sign-up, or the sign-in behind it, is refused. */
   readonly signUp?: string;
   readonly signIn?: string;
-  /** Token of `/metrics`; `null`: there are none. */
+  /** Token of `/metrics`, or `null`. */
   readonly metrics?: string | null;
   readonly privateFiles?: boolean;
   /** The server takes no writes. */
@@ -141,7 +141,7 @@ class Running implements AsyncDisposable {
     const called = await (await this.#fetch("/api/mutation", body)).json();
     if (this.#expected.readOnly === true) return assert.equal(called.status, "error");
     assert.equal(called.status, "success", JSON.stringify(called));
-    // Both may come in one.
+    // Both may arrive in one chunk.
     await socket.message(({ type, endVersion }) => type === "Transition" && endVersion.ts >= ts);
     await socket.message(({ type, endVersion }) => type === "Transition" && endVersion.ts >= called.ts);
     assert.ok(transitions().length > before);

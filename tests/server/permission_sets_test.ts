@@ -27,7 +27,7 @@ const SETS: readonly { readonly set: string; readonly name: string; readonly all
   },
   {
     set: "restore",
-    name: "the restore set reads and writes files, starts nothing and reaches nobody",
+    name: "the restore set reads and writes files, and has no access to processes or the network",
     allows: [...FILES, ...OWN_VARIABLES, ...ROOM],
   },
   {
@@ -42,7 +42,7 @@ const SETS: readonly { readonly set: string; readonly name: string; readonly all
   },
   {
     set: "export",
-    name: "the set that exports reads and writes files, starts nothing and reaches nobody",
+    name: "the set that exports reads and writes files, and has no access to processes or the network",
     allows: [...FILES, ...OWN_VARIABLES, ...ROOM],
   },
   {
@@ -52,7 +52,7 @@ const SETS: readonly { readonly set: string; readonly name: string; readonly all
   },
   {
     set: "backup",
-    name: "the backup set reads and writes files, starts nothing and reaches nobody",
+    name: "the backup set reads and writes files, and has no access to processes or the network",
     allows: [...FILES, ...OWN_VARIABLES, ...ROOM],
   },
   {
@@ -64,12 +64,13 @@ const SETS: readonly { readonly set: string; readonly name: string; readonly all
   },
   {
     set: "buildServer",
-    name: "the set that builds the single file starts nothing but sh and reaches nobody",
+    name: "the set that builds the single file starts nothing but sh, and has no access to the network",
     allows: [...FILES, ...SH],
   },
   {
     set: "launcher",
-    name: "the set of the compiled launcher starts nothing but sh, writes nothing and reaches nobody",
+    name:
+      "the set of the compiled launcher starts nothing but sh, writes nothing, and has no access to the network",
     allows: ["read a file", ...SH],
   },
   {
@@ -106,7 +107,7 @@ const SETS: readonly { readonly set: string; readonly name: string; readonly all
 
 const PROBE = fileURLToPath(new URL("./support/permission_probe.ts", import.meta.url));
 
-/** Runs the probe under a set and gives what each attempt came to. */
+/** Runs the probe with a set and returns the outcome of each attempt. */
 async function attempts(set: string): Promise<Record<string, "allowed" | "refused">> {
   const { success, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
     args: ["run", "--quiet", "--no-prompt", `-P=${set}`, PROBE],

@@ -79,7 +79,7 @@ async function statusOf(port: number, { method = "GET", path, host = "localhost"
 }
 
 for (const workers of [1, 3]) {
-  Deno.test(`HP1 OR2 OR3 WK3 each request has one answer, whichever of ${workers} processes gives it`, async () => {
+  Deno.test(`HP1 OR2 OR3 WK3 each request has the same answer from each of ${workers} processes`, async () => {
     await using folder = new TempFolder();
     await Deno.mkdir(folder.at("functions"));
     await Deno.mkdir(folder.at("static"));
@@ -92,7 +92,7 @@ for (const workers of [1, 3]) {
       args: [..."run --quiet --no-prompt -P=serve main.ts --port 0".split(" "), ...places, ...flags],
     });
     const [, port = ""] = await child.line(/http:\/\/127\.0\.0\.1:(\d+)/);
-    // Each connection goes to one of the processes: among so many some go to each.
+    // The kernel assigns each connection to a process, so that with this many each process gets some.
     const times = workers === 1 ? 1 : 12;
     for (const asked of cases) {
       const statuses = await Promise.all(Array.from({ length: times }, () => statusOf(Number(port), asked)));

@@ -29,7 +29,7 @@ interface App extends AsyncDisposable {
   readonly functionsDir: string;
   /** Starts a server and waits until it serves. */
   serve(flags?: readonly string[], runtimeFlags?: readonly string[]): Promise<Served>;
-  /** Starts a server that is expected to end by itself. */
+  /** Starts a server that is expected to exit. */
   run(flags: readonly string[]): Promise<{ readonly code: number; readonly output: string }>;
 }
 
@@ -298,7 +298,7 @@ Deno.test("the README's functions work, with a request over HTTP and in the docu
   await reader.line(/text: "hello"/);
 });
 
-Deno.test("the example is served if there is no app, page and client included", async () => {
+Deno.test("without an app the example is served, with its page and client", async () => {
   await using dataFolder = new TempFolder();
   const dataDir = dataFolder.path;
   await using child = new Child({

@@ -85,7 +85,7 @@ Deno.test("while the app is being loaded the port is open and health is 503", as
   ]);
 });
 
-Deno.test("an app that cannot be loaded gives port and data folder back", async () => {
+Deno.test("an app that cannot be loaded releases port and data folder", async () => {
   await using s = await setup();
   const port = freePort();
   await assert.rejects(
@@ -109,7 +109,7 @@ Deno.test("a port in use is a StartError that names it, and the data folder is f
   (await DataLock.acquire(other, { by: "backup" }))[Symbol.dispose]();
 });
 
-Deno.test("without a port the default one is taken, or the next free one above it", async () => {
+Deno.test("without a port the default one is used, or the next free one above it", async () => {
   const servers = [1, 2].map(() => listen({ host: "127.0.0.1", port: null }, () => new Response()));
   const [first = 0, second = 0] = servers.map((server) => server.addr.port);
   assert.ok(first >= 3210 && second > first, `${first} ${second}`);
@@ -203,7 +203,7 @@ Deno.test("a call that does not finish in time does not keep the server from sto
   await using s = await setup();
   const gate = Promise.withResolvers<void>();
   s.backend.callGate = gate.promise;
-  // The isolates answer what they still hold when they are ended.
+  // The isolates answer their remaining calls when they are stopped.
   s.backend[Symbol.asyncDispose] = () => Promise.resolve(gate.resolve());
   const server = await s.start({}, { drainMs: 20 });
   const running = call(server);
@@ -236,7 +236,7 @@ Deno.test("[AD7] a restart is available when a supervisor's exit code is configu
   assert.deepEqual([seen, asked], [[false, true], 1]);
 });
 
-/** Status and body of a request whose path leaves as it is. */
+/** Status and body of a request whose path is not normalized. */
 async function rawGet(server: Server, path: string): Promise<string> {
   const { hostname, port } = new URL(server.url);
   using connection = await Deno.connect({ hostname, port: Number(port) });

@@ -1,4 +1,4 @@
-/** The command `service`: what it writes is what a service manager takes, and starts the server. */
+/** The command `service`: a service manager accepts its output, which starts the server. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { dockerfileText, installedProgram, unitText, writeService } from "../../mod/cli/service_command.ts";
@@ -24,7 +24,7 @@ Deno.test("NP13 the unit starts the installed version, with its own state folder
   await verified(folder.at("syncline.service"));
 });
 
-/** By systemd's own program, where there is one. */
+/** Validates with systemd's own program, if it is installed. */
 async function verified(path: string): Promise<void> {
   const args = ["verify", "--man=no", path];
   const ended = await new Deno.Command("systemd-analyze", { args }).output().catch(() => null);

@@ -400,7 +400,7 @@ Deno.test("SF5 many clients share one compressed copy, and with too many files a
   assert.ok(await later !== null);
 });
 
-Deno.test("SF5 copies are kept up to a bound: those not asked for longest are made again", async () => {
+Deno.test("SF5 copies are cached up to a limit, and those unused for longest are created again", async () => {
   const copies = new CompressedCopies();
   let made = 0;
   // Half of these bytes stay after compression, so the bound of bytes is met by few files.

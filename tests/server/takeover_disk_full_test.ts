@@ -24,7 +24,7 @@ Deno.test({
     await assert.rejects(server.call("mutation", "amounts:move", { by: 1 }), /not enough room/);
     await disk.makeRoom();
     await server.call("mutation", "amounts:move", { by: 1 });
-    // Full once the old one has stepped down, and the new one is gone: no process can start isolates.
+    // The disk fills up after the old process has stepped down, and the new one ends: no process can start isolates.
     const oldProcess = await OldProcess.find(options.dataDir);
     await oldProcess?.stepDown();
     await disk.fill();

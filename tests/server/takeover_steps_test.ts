@@ -265,7 +265,7 @@ Deno.test("[TO4] an old process that dies leaves folder and port to the new one"
   await server.stop();
 });
 
-Deno.test("[TO4] a new process gives up on an old one that does not answer, and leaves it alone", async () => {
+Deno.test("[TO4] a new process stops waiting for an old one that does not answer, and does not affect it", async () => {
   await using folder = new TempFolder();
   const frozen = Promise.withResolvers<boolean>();
   const events: string[] = [];

@@ -378,7 +378,7 @@ Deno.test("[TO4] [TO6] no acknowledged write is lost when a process is killed or
   await current[Symbol.asyncDispose]();
 });
 
-Deno.test("[TO5] a server that cannot be asked is reported in one line", async () => {
+Deno.test("[TO5] an unreachable server is reported in one line", async () => {
   await using folder = await TempFolder.with({ "one/schema.ts": schema(""), "one/notes.ts": functions(1) });
   using _lock = await DataLock.acquire(folder.at("data"), { by: "serve" });
   await using started = serve(folder, "--port", "0", "--takeover", "--functions", folder.at("one"));

@@ -4,7 +4,7 @@ import { upgradeSocket } from "../../mod/server/http/requests.ts";
 import { RawWebSocket } from "../support/processes/raw_websocket.ts";
 import { pause } from "../support/waiting.ts";
 
-/** A server whose sockets say nothing, with the ends of its sockets as they come. */
+/** A server whose sockets send nothing, with the ends of its sockets in order. */
 function quietServer(deadPeerMs: number) {
   const { promise: closed, resolve } = Promise.withResolvers<void>();
   const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, (request) => {

@@ -60,7 +60,7 @@ Deno.test("a burst of edits, new folders included, is one call", async () => {
   assert.deepEqual(w.files(), ["b.tsx", "deep/a.ts"]);
 });
 
-Deno.test("edits made while a call runs lead to one more call", async () => {
+Deno.test("edits during a call lead to one more call", async () => {
   await using w = await watched(async (call) => {
     if (call > 1) return;
     for (let i = 0; i < 5; i++) await Deno.writeTextFile(join(w.folder, "a.ts"), `during ${i}`);

@@ -7,7 +7,7 @@ import { errorOf, startTestStorage } from "./support/test_storage.ts";
 
 const DAY_MS = 86_400_000;
 
-Deno.test("FS1 a deleted file is gone with the commit, and its contents soon after", async () => {
+Deno.test("FS1 a deleted file is not available after the commit, and its contents are removed soon after", async () => {
   await using s = await startTestStorage();
   const [id, other] = [await s.upload("x"), await s.upload("y")];
   assert.equal(await (await s.request(`/api/storage/${id}`)).text(), "x");

@@ -1,4 +1,4 @@
-/** Uploads on a full disk are refused with the code that mutations are refused with, and a start there says so. Linux, as root. */
+/** Uploads on a full disk are refused with the same code as mutations, and a start reports it. Linux, as root. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { projectDir } from "../support/processes/child.ts";

@@ -310,7 +310,7 @@ Deno.test("FR10 a large file is read at the reader's pace", async () => {
   }
 });
 
-Deno.test("FR10 small files are served from memory, and deleted ones are gone", async () => {
+Deno.test("FR10 small files are served from memory, and deleted ones are not served", async () => {
   let reads = 0;
   await using s = await startTestStorage({
     wrapStore: (store) =>

@@ -154,7 +154,7 @@ async function openBlobs(server: ServerProcess): Promise<number> {
 /** Number of kills. */
 const rounds = repeats(2, 50);
 const UPLOADS = 200;
-/** Clients are distinguished by address, so uploads beyond one client's burst come from several. */
+/** Clients are distinguished by address, so uploads beyond one client's burst use several. */
 const CLIENTS = 8;
 const BYTES_MIN = 50_000;
 const BYTES_STEP = 1_000;

@@ -1,4 +1,4 @@
-/** Thumbnails: sizes, formats and errors of the contract, made by the real process. */
+/** Thumbnails by the real process: sizes, formats and errors of the contract. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { ServiceError } from "../../mod/errors.ts";
@@ -255,7 +255,7 @@ class HeldMaker implements ThumbnailMaker {
   }
 }
 
-Deno.test("TH9 a thumbnail is made once for concurrent and later requests", async () => {
+Deno.test("TH9 a thumbnail is created once for concurrent and later requests", async () => {
   const maker = new HeldMaker();
   await using s = await startTestStorage({ thumbnailMaker: maker });
   const id = await s.upload(Uint8Array.of(0xff, 0xd8, 0xff), { type: "image/jpeg" });
@@ -298,7 +298,7 @@ async function storedThumbnails(dir: string): Promise<string[]> {
   }
 }
 
-Deno.test("TH10 a thumbnail made while its file is deleted is removed", async () => {
+Deno.test("TH10 a thumbnail created while its file is deleted is removed", async () => {
   const maker = new HeldMaker();
   await using s = await startTestStorage({ thumbnailMaker: maker });
   const id = await s.upload(Uint8Array.of(0xff, 0xd8, 0xff), { type: "image/jpeg" });
@@ -311,7 +311,7 @@ Deno.test("TH10 a thumbnail made while its file is deleted is removed", async ()
   assert.deepEqual(await storedThumbnails(s.dir), []);
 });
 
-Deno.test("FS3 a thumbnail made while its file is deleted does not remove retained contents", async () => {
+Deno.test("FS3 a thumbnail created while its file is deleted does not remove retained contents", async () => {
   const maker = new HeldMaker();
   await using s = await startTestStorage({ thumbnailMaker: maker, keepDeletedMs: 1_000 });
   const id = await s.upload(Uint8Array.of(0xff, 0xd8, 0xff), { type: "image/jpeg" });
@@ -327,7 +327,7 @@ Deno.test("FS3 a thumbnail made while its file is deleted does not remove retain
   assert.deepEqual(await storedThumbnails(s.dir), []);
 });
 
-Deno.test("TH11 only allowed sizes are made, and the error lists them", async () => {
+Deno.test("TH11 only allowed sizes are created, and the error lists them", async () => {
   await using s = await startTestStorage({
     thumbnailSizes: ["100x100", "40x30"],
     thumbnailMaker: new HeldMaker(),

@@ -106,7 +106,7 @@ Deno.test("RU11 a failed last step is completed by the next request", async () =
   assert.deepEqual(spooled(storage), []);
 });
 
-Deno.test("RU11 finishing an upload twice gives the same file", async () => {
+Deno.test("RU11 finishing an upload twice returns the same file", async () => {
   await using tempFolder = new TempFolder();
   const dir = tempFolder.path;
   const folder = join(dir, "storage", "resumable");

@@ -163,7 +163,7 @@ Deno.test({
         for (const bytes of [MiB, 40 * MiB, 70 * MiB]) {
           await until(() => arrived() >= bytes, { everyMs: 1 });
           await server.kill();
-          // The saved progress, plus what was being saved.
+          // The saved progress, plus the save in progress.
           certain = bytes - resumableLimits.checkpointBytes - MiB;
           server = await ServerProcess.start({ dataDir, functions, flags, port });
         }

@@ -391,7 +391,7 @@ Deno.test("[PG9] contents are not treated as orphans if another server may have 
   assert.deepEqual(await s.blobs(), []);
 });
 
-Deno.test("UP13 a failed write gives an internal error, leaves nothing, and the URL usable", async () => {
+Deno.test("UP13 a failed write returns an internal error, leaves nothing behind, and the URL stays valid", async () => {
   let written = 0;
   await using s = await startTestStorage({
     wrapStore: (store) =>

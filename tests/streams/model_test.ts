@@ -1,4 +1,4 @@
-/** Streams against a plain model: random chunks, readers that come, stop, resume by offset and read on followers, random ends. */
+/** Streams against a simple model: random chunks and ends, and readers that start, stop, resume and read on followers. */
 import assert from "node:assert/strict";
 import { ServiceError } from "../../mod/errors.ts";
 import { anonymous } from "../../mod/functions/identity.ts";

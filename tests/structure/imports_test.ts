@@ -140,7 +140,7 @@ function unitOf(file: string): Unit | undefined {
   for (const unit of UNITS) {
     const { path, layer } = unit;
     if (file === path || file.startsWith(`${path}/`)) return unit;
-    // Each folder is a unit of its own.
+    // Each folder is a separate unit.
     const folder = path.endsWith("/*") && file.startsWith(path.slice(0, -1)) ? dirname(file) : null;
     if (folder !== null) return { path: folder, layer };
   }

@@ -1,4 +1,4 @@
-/** Frames that no client of ours would send: nothing crashes, nobody else notices. */
+/** Invalid and unusual frames: the server does not crash, and other clients are not affected. */
 import assert from "node:assert/strict";
 import { Random } from "../sim/support/random.ts";
 import { repeats } from "../support/long_runs.ts";

@@ -1,4 +1,4 @@
-/** Limits of a socket: what is held, what is merged, what ends it. */
+/** Limits of a socket: queued data, merged Transitions, and disconnects. */
 import assert from "node:assert/strict";
 import { anonymous } from "../../mod/functions/identity.ts";
 import { functionLimits, httpLimits, socketLimits } from "../../mod/limits.ts";
@@ -259,7 +259,7 @@ Deno.test("WL6 a frame that takes over 30 s to send closes the socket", async ()
     pong();
   }
   assert.equal(stuck.closedWith, null);
-  // One frees its buffer before it is too late, again and again.
+  // One repeatedly frees its buffer just in time.
   slow.bufferedAmount = 0;
   for (let s = 0; s < 20; s += 1) {
     world.clock.move(1_000);
@@ -315,7 +315,7 @@ Deno.test("SH8 a slow socket gets each of its ModifyQuerySets and Authenticates 
   );
 });
 
-/** A world whose action and query give results of 16 MiB, and query the first error data of that size. */
+/** A world whose action and query return results of 16 MiB, the query first error data of that size. */
 function largeWorld() {
   const chars = functionLimits.resultCharsMax - 2;
   const world = new World({ actions: { large: () => "x".repeat(chars) } });
@@ -425,7 +425,7 @@ function shuttingDown(sockets: number) {
   return { world, closes, handles, state };
 }
 
-Deno.test("SV8 shutdown waits while close frames are answered, and not for peers that are gone", async () => {
+Deno.test("SV8 shutdown waits for answers to close frames, and not for closed connections", async () => {
   const { world, closes, handles, state } = shuttingDown(5);
   assert.deepEqual(closes, [1012, 1012, 1012, 1012, 1012]);
   for (const handle of handles.slice(1)) {

@@ -109,7 +109,7 @@ Deno.test("MU3 SG7 a mutation sent again on another socket is answered from the 
   const [replayed, transition] = second.take();
   assert.ok(answer?.type === "MutationResponse" && answer.success);
   assert.deepEqual(replayed, { ...answer, logLines: [] });
-  // The recorded ts is older than what the socket has seen: an empty Transition follows all the same.
+  // The recorded ts is older than the socket's newest one. An empty Transition follows nevertheless.
   assert.ok(transition?.type === "Transition");
   assert.deepEqual([transition.endVersion.ts, transition.modifications], [2, []]);
   assert.equal(world.host.mutationRuns, 1);

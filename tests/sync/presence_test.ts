@@ -158,7 +158,7 @@ Deno.test("PR4 the app's function decides who joins, again for each identity", a
   assert.deepEqual(world.authorized, [null, "user:u1", "user:u1", "user:u2", null]);
 });
 
-Deno.test("PR4 a user who is replaced by another leaves before the function is asked", async () => {
+Deno.test("PR4 a user who is replaced by another leaves before the function is called", async () => {
   using world = new PresenceWorld();
   const socket = await world.open();
   socket.authenticate(0, "u1.s1");

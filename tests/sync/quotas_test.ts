@@ -8,7 +8,7 @@ import { settle, type TestSocket } from "./support/test_socket.ts";
 import { World } from "./support/world.ts";
 
 const MiB = 1024 * 1024;
-/** With a world of so much memory all sockets together get the least there is. */
+/** With this memory, all sockets together have the minimum quota. */
 const unsentMax = socketLimits.outboundQuotaBytesMin;
 const heldMax = socketLimits.inboundQuotaCharsMin;
 
@@ -149,7 +149,7 @@ Deno.test("BU3 arguments of live queries count until the queries are removed", (
   const world = worldOfLarge(1);
   const socket = world.connected();
   const text = "x".repeat(MiB);
-  // Far more than there is room for, never at once.
+  // Far more than the quota in total, but never at once.
   for (let n = 0; n < 3 * heldMax / MiB; n++) {
     socket.add(n, "get", { key: text });
     socket.remove(n);

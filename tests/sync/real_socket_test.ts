@@ -52,7 +52,7 @@ class RealServer implements AsyncDisposable {
   }
 }
 
-/** A connection that has asked to speak WebSocket, and leaves what it is sent unread. */
+/** A connection that has requested a WebSocket upgrade and does not read. */
 async function upgraded(port: number): Promise<Deno.TcpConn> {
   const connection = await Deno.connect({ hostname: "127.0.0.1", port });
   await connection.write(

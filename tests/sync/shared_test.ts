@@ -1,4 +1,4 @@
-/** Shared subscriptions: one run for all who may see the result, and never for anybody else. */
+/** Shared subscriptions: one run for all sockets with access to the result, and none for others. */
 import assert from "node:assert/strict";
 import { sharedQueryLimits } from "../../mod/sync/limits.ts";
 import { anonymous, type Identity } from "../../mod/functions/identity.ts";
@@ -176,7 +176,7 @@ Deno.test("SH6 a slow query holds back only the sockets that show it, which get 
     assert.equal(fast.value(0), a);
     assert.equal(both.value(1), null, "held back by the slow query");
   }
-  // The slow run saw ts 1: both results of ts 1 come together.
+  // The slow run read ts 1, so both results of ts 1 arrive together.
   world.host.answer("slow");
   await settle();
   assert.deepEqual([both.value(0), both.value(1), both.version.ts], [1, 1, 1]);

@@ -1,4 +1,4 @@
-/** Subscriptions: what a query set gets, and when. */
+/** Subscriptions: results of a query set, and their timing. */
 import assert from "node:assert/strict";
 import { World } from "./support/world.ts";
 import { settle } from "./support/test_socket.ts";
@@ -160,7 +160,7 @@ Deno.test("SQ5 a query added and removed by two ModifyQuerySets sent together is
   );
 });
 
-Deno.test("SQ6 Add and Remove of one id in one ModifyQuerySet give neither a result nor QueryRemoved", async () => {
+Deno.test("SQ6 Add and Remove of one id in one ModifyQuerySet cause neither a result nor QueryRemoved", async () => {
   const world = new World();
   const socket = world.connected();
   socket.modify(
@@ -178,7 +178,7 @@ Deno.test("SQ6 Add and Remove of one id in one ModifyQuerySet give neither a res
   assert.deepEqual(world.host.runs, ['get {"key":"b"}']);
 });
 
-Deno.test("SQ6 Remove and Add of a live id in one ModifyQuerySet give the old one's removal and the new one's result", async () => {
+Deno.test("SQ6 Remove and Add of a live id in one ModifyQuerySet cause the old one's removal and the new one's result", async () => {
   const world = new World();
   const socket = world.connected();
   socket.add(0, "get", { key: "a" });

@@ -1,4 +1,4 @@
-/** Result diffs over a socket: who gets them, and relative to what. */
+/** Result diffs over a socket: when they are sent, and relative to which result. */
 import assert from "node:assert/strict";
 import { socketLimits } from "../../mod/limits.ts";
 import { World } from "./support/world.ts";
@@ -16,7 +16,7 @@ function lastItem(socket: TestSocket): Record<string, unknown> {
   return item;
 }
 
-Deno.test("DF1 only sockets that asked get diffs, the first result is always a value", async () => {
+Deno.test("DF1 only sockets with the feature receive diffs, and the first result is always a value", async () => {
   const world = new World();
   world.host.write({ a: rows(20) });
   const [plain, diffs] = [world.connected(), world.connected({ features: ["diffs", "unknown"] })];
@@ -31,7 +31,7 @@ Deno.test("DF1 only sockets that asked get diffs, the first result is always a v
   assert.deepEqual(diffs.value(0), changed);
 });
 
-Deno.test("DF1 without Connect there are no diffs", async () => {
+Deno.test("DF1 without Connect no diffs are sent", async () => {
   const world = new World();
   world.host.write({ a: rows(20) });
   const socket = world.socket();

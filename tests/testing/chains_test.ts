@@ -23,7 +23,7 @@ const app = {
   notes: { all: query({ handler: (ctx) => ctx.db.query("notes").collect() }) },
 };
 
-/** A `ctx` as another process has it: everything goes through JSON. */
+/** A `ctx` like in another process: everything is serialized as JSON. */
 function remote<Ctx>(ctx: Ctx): Ctx {
   return recorder([], async (chain, list) => {
     const value = applyChain(ctx, JSON.parse(JSON.stringify(chain)));

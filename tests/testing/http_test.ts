@@ -1,4 +1,4 @@
-/** `server.fetch` of a test server: what it answers is what a real server answers. */
+/** `server.fetch` of a test server returns the same answers as a real server. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";

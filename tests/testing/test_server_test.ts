@@ -71,7 +71,7 @@ const modules = { schema: { default: schema }, notes };
 const { api } = createApi<{ notes: typeof notes }>();
 
 Deno.test("a test server starts about as fast as a few idle processes", async () => {
-  // The first one compiles and warms up; the least of the following is what a busy machine did not add to.
+  // The first one compiles and warms up. The minimum of the others excludes the load of a busy machine.
   const times: number[] = [];
   for (let round = 0; round < 6; round++) {
     const start = performance.now();

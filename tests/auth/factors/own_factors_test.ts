@@ -195,7 +195,7 @@ Deno.test("MF7 a guest, an impersonating administrator and a disabled setting se
   await assert.rejects(proved, { message: "impersonated" });
 });
 
-Deno.test("MF5 a user who proves to own the address of an unverified account loses the factors of its creator", async () => {
+Deno.test("MF5 proving the ownership of an unverified account's address removes the factors of its creator", async () => {
   await using accounts = await startTestAccounts();
   const { owner } = await enrolledUser(accounts);
   const { accessToken } = await accounts.signInAdmin("root@example.com");
@@ -247,7 +247,7 @@ Deno.test("MF8 administrators remove the factors of others, not their own withou
   assert.deepEqual(await list(), [false, false]);
 });
 
-Deno.test("MF8 administrators remove the factors of others only soon after they confirmed who they are", async () => {
+Deno.test("MF8 administrators remove the factors of others only soon after a confirmation of their identity", async () => {
   await using accounts = await startTestAccounts();
   const { owner } = await enrolledUser(accounts);
   const { owner: otherAdmin } = await enrolledAdmin(accounts, "other@example.com");
@@ -274,7 +274,7 @@ Deno.test("MF8 administrators remove the factors of others only soon after they 
   await assert.rejects(confirm(plain.accessToken, "wrong horse"), { message: "invalid_credentials" });
   await refused(plain.accessToken, "confirmation_required");
   await confirm(plain.accessToken, password);
-  // The password is not enough for those who have a factor.
+  // The password is not sufficient for users with a factor.
   await confirm(secured.accessToken, password);
   await refused(secured.accessToken, "factor_required");
   assert.equal(accounts.port.rows("_totp").length, 3);
@@ -335,7 +335,7 @@ const app = {
   },
 };
 
-Deno.test("MF6 a function that needs a factor runs in sessions that proved one, and recently if it says so", async () => {
+Deno.test("MF6 a function that requires a factor runs in sessions with a proved, or recently proved, one", async () => {
   await using accounts = await startTestAccounts({ app });
   const plain = await verifiedUser(accounts);
   const refused = async (path: string, token: string | null, data?: object) => {

@@ -113,7 +113,7 @@ Deno.test("PK6 a passkey is added with the password, or soon after a proof or a 
   const response = authenticator.create(await startRegistration(accounts, accessToken));
   await act(accounts, "addPasskey", { response }, accessToken);
   accounts.clock.now += 10 * 60_000;
-  // The password is not enough for those who have a factor, to add a passkey or an authenticator app.
+  // For users with a factor, the password is not sufficient to add a passkey or an authenticator app.
   await assert.rejects(startRegistration(accounts, accessToken), { message: "factor_required" });
   await assert.rejects(act(accounts, "startTotp", { password }, accessToken), { message: "factor_required" });
   const proof = authenticator.get(await startProof(accounts, accessToken));

@@ -305,7 +305,7 @@ Deno.test("PK7 sign-ins with passkeys are limited by address like others, and an
   assert.equal((await verify(accounts, right)).status, 200);
 });
 
-Deno.test("AE16 PK7 wrong passwords do not lock out users who have signed in with a passkey from their address", async () => {
+Deno.test("AE16 PK7 wrong passwords do not lock out users after a passkey sign-in from their address", async () => {
   await using accounts = await startTestAccounts();
   const authenticator = new TestAuthenticator();
   await passkeyUser(accounts, authenticator);

@@ -138,7 +138,7 @@ Deno.test("MF2 a challenge works once and for five minutes", async () => {
   assert.equal(accounts.port.rows("_sign_in_challenges").length, 0);
 });
 
-Deno.test("MF2 five wrong codes end a sign-in, also if they come at once", async () => {
+Deno.test("MF2 five wrong codes end a sign-in, also concurrent ones", async () => {
   await using accounts = await startTestAccounts();
   const { secret } = await enrolledUser(accounts);
   const open = await challenge(accounts);
@@ -313,7 +313,7 @@ Deno.test("MF9 guesses are limited by account over all sign-ins and addresses, b
 });
 
 for (const kind of ["user", "administrator"] as const) {
-  Deno.test(`AE16 MF1 wrong passwords do not lock out ${kind}s who have proved a factor from their address`, async () => {
+  Deno.test(`AE16 MF1 wrong passwords do not lock out ${kind}s after a proved factor from their address`, async () => {
     await using accounts = await startTestAccounts();
     const { secret } = kind === "user" ? await enrolledUser(accounts) : await enrolledAdmin(accounts);
     const signIn = (from: string, given = password) =>

@@ -270,7 +270,7 @@ Deno.test("XI10 a subject refused during the lookup of another of its tokens cau
   await using setup = await setUp({ app: { tables: {}, functions: { "auth:onUserCreated": hook } } });
   const tokens = await Promise.all([1, 2].map(() => signed(setup.claims({ sub: "mallory" }), keys.ed)));
   const { port } = setup.accounts;
-  /** Holds the next call of a kind. Returns what resolves when there is one, and what lets it continue. */
+  /** Pauses the next call of a kind. Returns a promise for its start and a function that continues it. */
   const hold = (kind: "mutate" | "query") => {
     const [begun, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const run = port[kind].bind(port) as (call: unknown) => Promise<never>;

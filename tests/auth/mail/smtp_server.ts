@@ -6,7 +6,7 @@ import { Buffer } from "node:buffer";
 export interface TestSmtpServer extends AsyncDisposable {
   readonly port: number;
   readonly mails: Email[];
-  /** Resolves to the newest mail to an address once there are `count` of them. */
+  /** Resolves to the newest mail to an address when `count` of them have arrived. */
   mailTo(address: string, count?: number): Promise<Email>;
 }
 
@@ -31,7 +31,7 @@ export async function startSmtpServer(
     },
     ...options,
   });
-  // A client that goes away in the middle is no matter of the test.
+  // A disconnecting client is not an error of the test.
   server.on("error", () => {});
   await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", () => resolve()));
   const address = server.server.address();

@@ -123,7 +123,7 @@ Deno.test("OC1 OC2 a configuration that cannot be used is refused, and the messa
   await assert.rejects(read(null, "{"), /it is not JSON/);
 });
 
-Deno.test("OC2 secrets come from variables and files, without surrounding white space", async () => {
+Deno.test("OC2 secrets are read from variables and files, without surrounding white space", async () => {
   const config = {
     $schema: "./schema.json",
     providers: { github: app, other: { preset: "github", clientId: "b", clientSecret: { file: "secret" } } },
@@ -205,7 +205,7 @@ Deno.test("OC1 a missing file prevents the start with its path", async () => {
 
 Deno.test({
   name: "OC1 an unreadable secret is reported with a fix",
-  // Elsewhere there is no file that no process may read.
+  // Other systems have no file that no process may read.
   ignore: Deno.build.os !== "linux",
   async fn() {
     using folder = new TempFolder();

@@ -75,7 +75,7 @@ Deno.test("OL1 OL2 OL3 OL5 an unverified address signs in to no existing account
   }
 });
 
-Deno.test("OL2 an address verified by both sides finds its user, who keeps password and sessions", async () => {
+Deno.test("OL2 an address verified by both sides links to its user, and the password and sessions remain", async () => {
   await using signIns = await startTestSignIns();
   const { accounts } = signIns;
   const userId = await verifiedUser(signIns);
@@ -86,7 +86,7 @@ Deno.test("OL2 an address verified by both sides finds its user, who keeps passw
   assert.equal(accounts.port.rows("_users").length, 1);
 });
 
-Deno.test("OL4 an attacker who signed up with a victim's address loses all access when the victim signs in", async () => {
+Deno.test("OL4 an attacker with an account for a victim's address loses all access when the victim signs in", async () => {
   await using signIns = await startTestSignIns();
   const { accounts } = signIns;
   const squatter = await signUp(signIns);

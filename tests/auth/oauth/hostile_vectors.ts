@@ -13,7 +13,7 @@ const strangers = {
   ed: await signingKey("EdDSA", "stranger"),
 };
 
-/** Comes back with another set of parameters or another cookie than it should. */
+/** Returns with other parameters or another cookie than expected. */
 export interface StateVector {
   readonly name: string;
   readonly provider?: ProviderName;
@@ -85,7 +85,7 @@ export const stateVectors: readonly StateVector[] = [
     },
   },
   {
-    name: "OA9 the hash of the state, as it is stored",
+    name: "OA9 the stored hash of the state",
     bend: ({ signIns, parameters }) => {
       const stored = String(signIns.accounts.port.rows("_oauth_flows")[0]?.["stateHash"]);
       return { parameters: changed(parameters, { state: stored }), cookie: `svc_oauth_state=${stored}` };
@@ -289,7 +289,7 @@ export const answerVectors: readonly AnswerVector[] = [
     code: "provider_unavailable",
   },
   {
-    name: "OA14 keys that never come",
+    name: "OA14 keys that never arrive",
     bends: () => ({ keys: () => new Promise(() => {}) }),
     code: "provider_unavailable",
   },
@@ -317,7 +317,7 @@ export const answerVectors: readonly AnswerVector[] = [
     bends: () => ({ key: strangers.ec }),
   },
   {
-    name: "OA14 an ID token in the form, which nobody asked for",
+    name: "OA14 an unexpected ID token in the form",
     provider: "apple",
     bends: claims({ nonce: undefined }),
     parameters: async (parameters, signIns) => {
@@ -336,7 +336,7 @@ export const answerVectors: readonly AnswerVector[] = [
     }),
   },
   {
-    name: "OA2 userinfo about nobody",
+    name: "OA2 userinfo without a subject",
     bends: () => ({
       claims: { email: undefined },
       profile: () => Response.json({ email: "ann@example.com" }),

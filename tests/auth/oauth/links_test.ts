@@ -80,7 +80,7 @@ Deno.test("OK1 a signed-in user links another identity, signs in with it, and se
   assert.equal(signIns.accounts.port.rows("_brought_identities").length, 0);
 });
 
-Deno.test("OK2 only the session that asked for a link can complete it", async () => {
+Deno.test("OK2 only the session that requested a link can complete it", async () => {
   await using signIns = await startTestSignIns();
   const { accounts } = signIns;
   const victim = await accounts.signUp("ann@example.com");
@@ -131,7 +131,7 @@ Deno.test("OK2 a link is started once, at its provider, before it expires, and c
   assert.equal(accounts.port.rows("_sessions").length, 2);
 });
 
-Deno.test("OK2 if the session that asked has ended, the returned identity is not stored", async () => {
+Deno.test("OK2 if the requesting session has ended, the returned identity is not stored", async () => {
   await using signIns = await startTestSignIns();
   const { accounts } = signIns;
   const { accessToken, refreshToken } = await accounts.signUp("ann@example.com");

@@ -182,7 +182,7 @@ Deno.test("OA8 the stored data of a sign-in do not suffice to complete it", asyn
   }
 });
 
-Deno.test("OA12 a form is taken from the preset that answers with one, and from no other", async () => {
+Deno.test("OA12 only the preset with form responses accepts a form", async () => {
   await using signIns = await startTestSignIns();
   for (const provider of providerNames.filter((name) => name !== "apple")) {
     const departed = await signIns.begin(provider);
@@ -264,7 +264,7 @@ Deno.test("OA15 the server signs the client secret, caches it, and renews it bef
   assert.notEqual(first, fourth);
 });
 
-Deno.test("OA16 the chat platform is asked for identity and address, and an unverified address is ignored", async () => {
+Deno.test("OA16 the chat platform receives requests for identity and address, and an unverified address is ignored", async () => {
   await using signIns = await startTestSignIns();
   const { location } = await signIns.begin("discord");
   assert.equal(new URL(location).searchParams.get("scope"), "identify email");
@@ -342,7 +342,7 @@ Deno.test("OA11 an error of the provider reaches the app with a code and a descr
   }
 });
 
-Deno.test("OA11 a user who refuses returns with access_denied, without the provider's text", async () => {
+Deno.test("OA11 a refusal at the provider returns access_denied, without the provider's text", async () => {
   await using signIns = await startTestSignIns();
   const { state, cookie } = await signIns.begin("work");
   const parameters = new URLSearchParams({
@@ -418,7 +418,7 @@ Deno.test("ME9 every return from a provider is counted once, by how it ended", a
     ["provider_sign_in", 502],
     // The address belongs to another user there.
     ["provider_sign_in", 400],
-    // There is no such provider.
+    // An unknown provider.
     ["provider_sign_in", 400],
   ]);
 });

@@ -11,7 +11,7 @@ const password = "correct horse";
 
 Deno.test({
   ...needs(chromium, "CO5 links of the server's own page work after a click and not before"),
-  // The browser's driver keeps timers and pipes of its own.
+  // The browser's driver keeps its own timers and pipes.
   sanitizeOps: false,
   sanitizeResources: false,
   async fn() {

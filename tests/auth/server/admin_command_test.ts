@@ -17,7 +17,7 @@ function admin(dataDir: string, args: readonly string[], stdin = ""): Promise<Ra
 const email = "admin@example.com";
 const passwordIn = ({ out }: Ran) => /Password: (\S+)/.exec(out)?.[1] ?? "";
 
-Deno.test("administrators are looked after while the server runs and while it does not", async () => {
+Deno.test("administrators are managed while the server is running or stopped", async () => {
   await using server = await startTestServer({
     functions: {
       "schema.ts": `import { defineSchema, defineTable } from "syncline/server";

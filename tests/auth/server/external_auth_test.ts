@@ -51,7 +51,7 @@ window.identities = async () => (await auth.identities()).map(({ provider }) => 
 interface Setup extends AsyncDisposable {
   readonly op: OpenIdServer;
   readonly server: TestServer;
-  /** An issuer whose tokens are made by the test. */
+  /** An issuer whose tokens the test signs. */
   readonly maker: { readonly issuer: string; readonly key: SigningKey };
 }
 
@@ -123,7 +123,7 @@ async function refusals({ server, maker: { issuer, key } }: Setup): Promise<void
 Deno.test({
   name:
     "OA2 OA3 OA8 OA10 XI1 XI2 XI3 XI4 XI5 XI6 XI7 XI8 users sign in with a real provider, and its tokens work on sockets, in calls and in routes",
-  // The provider keeps timers of its own.
+  // The provider keeps its own timers.
   sanitizeOps: false,
   sanitizeResources: false,
   async fn() {
@@ -212,7 +212,7 @@ Deno.test({
     chromium,
     "OA10 OA11 OK1 OK4 AN2 a person signs in with another account in a browser, links, unlinks and signs out in two tabs, and signs up after an anonymous sign-in",
   ),
-  // The browser's driver and the provider keep timers and pipes of their own.
+  // The browser's driver and the provider keep their own timers and pipes.
   sanitizeOps: false,
   sanitizeResources: false,
   async fn() {

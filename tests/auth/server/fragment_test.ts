@@ -79,7 +79,7 @@ interface Scenario {
   readonly test: (world: World) => Promise<void>;
 }
 
-/** Each uses accounts of its own. */
+/** Each uses separate accounts. */
 const scenarios: readonly Scenario[] = [
   {
     name: "OA17 a link with tokens of another account signs no one in",
@@ -210,7 +210,7 @@ const scenarios: readonly Scenario[] = [
 
 Deno.test({
   name: "tokens in a page's address",
-  // The browser's driver keeps timers and pipes of its own.
+  // The browser's driver keeps its own timers and pipes.
   sanitizeOps: false,
   sanitizeResources: false,
   fn: (t) =>

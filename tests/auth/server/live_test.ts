@@ -64,7 +64,7 @@ Deno.test("AR2 signing out ends the sockets of the session, and no other, with s
 });
 
 Deno.test("AR3 AR4 a token that expires ends its socket; a refresh in time does not disturb it", async () => {
-  // Long enough for the refresh to come in time on a busy machine; waiting for the rest costs nothing.
+  // Long enough for a timely refresh on a busy machine. Waiting for the rest takes no time.
   await using server = await startTestServer({ functions, accounts: { accessTokenMs: 12_000 } });
   const { body: first } = await server.post("/api/auth/signup", { email: "a@example.com", password });
   await using lazy = await server.socket(first.accessToken);
@@ -207,7 +207,7 @@ Deno.test("RT3 many tabs that refresh one session at the same time stay signed i
   );
 });
 
-Deno.test("the setup link exists until there is an administrator", async () => {
+Deno.test("the setup link is valid until the first administrator is created", async () => {
   await using server = await startTestServer();
   const [, token] = (server.setupLink ?? "").split("#svc_setup_token=");
   const page = await fetch(server.setupLink ?? "");

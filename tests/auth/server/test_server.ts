@@ -1,4 +1,4 @@
-/** A whole server in this process, with isolates of its own, and sockets that speak to it. */
+/** A whole server in this process, with its own isolates, and sockets that connect to it. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { startBackend } from "../../../mod/server/backend.ts";

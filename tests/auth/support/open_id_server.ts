@@ -5,7 +5,7 @@ import Provider from "oidc-provider";
 
 export interface OpenIdServer extends AsyncDisposable {
   readonly issuer: string;
-  /** The user at the browser; `null` for one who refuses. */
+  /** The user at the browser; `null` for a refusal. */
   person: string | null;
   /** Takes up the client whose callbacks these are. */
   serve(redirectUris: readonly string[]): void;

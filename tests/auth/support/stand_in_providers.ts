@@ -1,6 +1,6 @@
 /**
- * Providers as their public documentation describes them, answering in this process: they check what they are asked and
- * hand out codes that work once.
+ * Providers in this process, built after the public documentation of the real ones: they check requests and
+ * issue codes that can be used once.
  */
 import assert from "node:assert/strict";
 import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, randomUUID } from "node:crypto";
@@ -44,7 +44,7 @@ export class StandInProvider {
   /** Client secrets that were shown, in order. */
   readonly secrets: string[] = [];
   bends: Bends = {};
-  /** Checks the secret of a form; who takes none but a fixed one needs no other. */
+  /** Checks the secret of a form. A provider with a fixed secret accepts no other. */
   checkSecret: (secret: string) => Promise<void> | void = (secret) => assert.equal(secret, clientSecret);
   readonly #now: () => number;
 

@@ -52,7 +52,7 @@ export interface RequestOptions {
   /** Address of the client. */
   readonly from?: string;
   readonly headers?: Record<string, string>;
-  /** Sent as it is instead of the body. */
+  /** Raw body. Default: the JSON of `body`. */
   readonly text?: string;
 }
 

@@ -39,13 +39,13 @@ export interface TestSignIns extends AsyncDisposable {
   readonly at: Readonly<Record<ProviderName, StandInProvider>>;
   readonly asked: string[];
   begin(provider: ProviderName, redirectTo?: string): Promise<Departed>;
-  /** Comes back with these parameters. */
+  /** Returns to the server with these parameters. */
   back(
     provider: string,
     parameters: URLSearchParams,
     options?: { cookie?: string; form?: boolean },
   ): Promise<Answer>;
-  /** The whole way. Returns what the app finds in its fragment. */
+  /** Runs a complete sign-in. Returns the parameters in the app's fragment. */
   signIn(provider: ProviderName, person: Person): Promise<URLSearchParams>;
 }
 

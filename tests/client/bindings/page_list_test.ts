@@ -1,4 +1,4 @@
-/** A list in pages without React: what becomes of it when no further query may be live. */
+/** A list in pages without React, when no further query may be live. */
 import assert from "node:assert/strict";
 import { liveQueriesMax } from "../../../mod/client/limits.ts";
 import { PageList } from "../../../mod/client/bindings/page_list.ts";
@@ -16,7 +16,7 @@ function shown(list: PageList): string {
   return (list.read().results as { _id: string }[]).map(({ _id }) => _id).join("");
 }
 
-Deno.test("a list without room for its next page stays live, and loads it when there is room", async () => {
+Deno.test("a list without a query for its next page stays live, and loads the page when one is free", async () => {
   using test = makeTestClient();
   const { client } = test;
   const list = new PageList(client, query.path, query.args, 2);

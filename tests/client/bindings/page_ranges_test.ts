@@ -1,4 +1,4 @@
-/** Which pages a list is made of, without a server. */
+/** The pages of a list, without a server. */
 import assert from "node:assert/strict";
 import { listPagesMax } from "../../../mod/client/bindings/limits.ts";
 import {
@@ -8,7 +8,7 @@ import {
   withNextPage,
 } from "../../../mod/client/bindings/page_ranges.ts";
 
-/** A page from one place to another; the last one has no end. */
+/** A page from one position to another; the last one has no end. */
 function page(
   cursor: number | null,
   end: number | null,

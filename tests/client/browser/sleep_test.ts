@@ -23,7 +23,7 @@ interface Scope {
   phase(): string;
 }
 
-/** Runs in the page: subscribes, and shows how it goes. */
+/** Runs in the page: subscribes, and displays the results. */
 async function subscribe(url: string): Promise<void> {
   const address = "/_/client.js";
   const { SynclineClient }: ClientModule = await import(address);

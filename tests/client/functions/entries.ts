@@ -1,4 +1,4 @@
-/** Entries that say who wrote them and in which order. */
+/** Entries with their author and order. */
 import { UserError } from "syncline/server";
 import { z } from "zod";
 import { mutation, query } from "./schema.ts";

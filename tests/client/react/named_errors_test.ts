@@ -6,7 +6,7 @@ import { named, valueOf } from "../../../mod/client/react/use_query_store.ts";
 const failed = (message: string, further: object = {}) =>
   new FunctionError(message, { udfPath: "tasks:list", errorData: null, logLines: [], ...further });
 
-Deno.test("DV8 an error thrown by a hook names the query, and the request if there is one", () => {
+Deno.test("DV8 an error thrown by a hook names the query and any request", () => {
   const error = failed("Server Error", { errorId: "hn3v0k1c2f" });
   assert.throws(() => valueOf(error), (thrown) => {
     assert.ok(thrown instanceof FunctionError);

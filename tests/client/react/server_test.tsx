@@ -1,4 +1,4 @@
-/** The hooks where there is no live client: on a server, and outside of a provider. */
+/** The hooks without a live client: on a server, and outside of a provider. */
 import assert from "node:assert/strict";
 import type { ReactNode } from "react";
 import { renderToString } from "react-dom/server";

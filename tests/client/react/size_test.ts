@@ -17,7 +17,7 @@ Deno.test("the hooks are under 5 KB on top of the client", options, async () => 
       format: "esm",
       write: false,
       plugins: [{
-        name: "what the page has already",
+        name: "modules of the page",
         setup: (build) =>
           build.onResolve(
             { filter: /^(react$|\.\.\/)/ },

@@ -1,4 +1,4 @@
-/** The types of the hooks: what is inferred, and what does not compile. `deno check` is the test. */
+/** The types of the hooks: inferred types and compile errors. `deno check` is the test. */
 import { SynclineHttpClient } from "syncline/client";
 import {
   preloadQuery,
@@ -77,9 +77,9 @@ export async function Refused() {
   useSuspenseQuery(api.rows.text, "skip");
   // @ts-expect-error -- an argument has the wrong type
   useQueries({ one: { query: api.rows.text, args: { list: "a", rank: "1" } } });
-  // @ts-expect-error -- the query gives no pages
+  // @ts-expect-error -- the query returns no pages
   usePaginatedQuery(api.rows.all, { list: "a" }, { initialNumItems: 5 });
-  // @ts-expect-error -- the hook gives paginationOpts
+  // @ts-expect-error -- the hook adds paginationOpts
   usePaginatedQuery(api.rows.page, { list: "a", paginationOpts: null }, { initialNumItems: 5 });
   // @ts-expect-error -- an argument is missing
   await useMutation(api.rows.put)({ list: "a" });

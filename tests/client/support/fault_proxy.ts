@@ -2,9 +2,9 @@
 
 /**
  * Faults of a connection:
- * `cut` closes both ends at once; `loseAnswers` still carries messages of the client, throws away what the server
- * answers, and closes a little later, so that commits stay unanswered; `halve` carries half of the next piece from the
- * server and closes; `halfOpen` carries nothing any more and closes nothing; `stall` holds everything for a while.
+ * `cut` closes both ends at once; `loseAnswers` forwards the client's messages, drops the server's
+ * answers, and closes a little later, so that commits stay unanswered; `halve` forwards half of the server's next
+ * chunk and closes; `halfOpen` forwards nothing and closes nothing; `stall` delays everything for a while.
  */
 export type Fault = "cut" | "loseAnswers" | "halve" | "halfOpen" | "stall";
 
@@ -108,9 +108,9 @@ class Link {
         await deliver(buffer.subarray(0, length));
       }
     } catch {
-      // One end is gone; the other follows.
+      // One side has closed; close the other.
     }
-    // A half-open connection is one whose other end does not learn that this one is gone.
+    // In a half-open connection, the other side does not detect the end of this one.
     if (this.#mode !== "silent") this.close();
   }
 }

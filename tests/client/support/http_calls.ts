@@ -17,7 +17,7 @@ export class HttpCalls {
   /** Requests in flight, and the most there ever were. */
   open = 0;
   openMost = 0;
-  /** Whether the server recognises mutations that come again. */
+  /** Whether the server recognizes repeated mutations. */
   recognises = true;
   /** Whether the server can be reached. */
   up = true;

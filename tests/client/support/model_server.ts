@@ -89,7 +89,7 @@ export class ModelServer {
     if (line.version.ts < this.ts) this.#transition(line, {});
   }
 
-  /** Runs a mutation that comes over HTTP under a name, by which it is recognised. */
+  /** Runs a mutation over HTTP with a name that identifies repetitions. */
   mutateOverHttp(name: string, args: Record<string, unknown>): MutationResponse {
     return this.#once(name, args);
   }

@@ -13,7 +13,7 @@ export class SocketBlocker implements AsyncDisposable {
   constructor(target: string) {
     this.#target = target;
     this.#server = Deno.serve(
-      // A client that goes away in the middle of a request is no news.
+      // A client that disconnects during a request is expected.
       {
         hostname: "127.0.0.1",
         port: 0,

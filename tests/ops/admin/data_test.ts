@@ -400,7 +400,7 @@ Deno.test("data and code for administrators", async (t) => {
   );
 });
 
-/** Watches a deletion live and cancels it half way; what was deleted stays deleted. */
+/** Watches a deletion live and cancels it halfway. Deleted documents stay deleted. */
 async function watchAndCancel({ ok, server, admin }: World, fill: () => Promise<void>): Promise<void> {
   const range = { table: "messages", index: "by_channel", range: { eq: ["some"] } };
   const left = async () =>

@@ -25,7 +25,7 @@ Deno.test("query console", async (t) => {
   }));
   await ok("mutation", "_admin/data:insert", { table: "messages", documents });
 
-  await t.step("DA22 a function in TypeScript runs at a snapshot and reports what it read", async () => {
+  await t.step("DA22 a function in TypeScript runs at a snapshot and reports its reads", async () => {
     const { result, ms, ts, use, reads } = await run(
       `async (ctx: { db: any }): Promise<number> => {
         const found = await ctx.db.query("messages").withIndex("by_channel", (q: any) => q.eq("channel", "general")).collect();

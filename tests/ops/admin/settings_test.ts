@@ -167,7 +167,7 @@ Deno.test("settings", async (t) => {
     assert.equal(await byMail(), true);
   });
 
-  await t.step("[SE2] a flag takes precedence over a setting, and the answer says so", async () => {
+  await t.step("[SE2] a flag takes precedence over a setting, and the answer reports it", async () => {
     assert.deepEqual(await set({ appName: "From a setting" }), { overridden: ["appName"] });
     const { source, given, text } = await setting("appName");
     assert.deepEqual([source, given, text], ["flag", { by: "flag", text: "From a flag" }, "From a setting"]);

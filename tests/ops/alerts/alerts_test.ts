@@ -1,4 +1,4 @@
-/** Alerts: when an issue is reported, to whom, and in what format. */
+/** Alerts: conditions, recipients, and formats. */
 import assert from "node:assert/strict";
 import { parseThresholds, parseWebhooks } from "../../../mod/config/alert_options.ts";
 import { UserError } from "../../../mod/errors.ts";
@@ -34,7 +34,7 @@ interface Row {
   readonly mutedUntil?: number;
 }
 
-/** Alerts with stored rows, a clock, and recipients that record what they receive. */
+/** Alerts with stored rows, a clock, and recipients that record their messages. */
 class World {
   now = noon;
   issues: Issue[] = [];
@@ -137,7 +137,7 @@ Deno.test("AL1 while rows cannot be stored, an issue is reported once", async ()
   assert.equal(world.rows.length, 1);
 });
 
-Deno.test("AL1 a server that may not check reports nothing, and later needs two checks of its own", async () => {
+Deno.test("AL1 a server that may not check reports nothing, and later needs two own checks", async () => {
   const world = new World();
   world.issues = [issue("disk")];
   await world.check();

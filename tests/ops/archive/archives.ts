@@ -1,4 +1,4 @@
-/** Archives for tests, made of bytes in memory, with one byte or rule broken where needed. */
+/** Archives for tests, created from bytes in memory, with one violation where needed. */
 import { createHash } from "node:crypto";
 import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import { packTar, type TarHeader } from "modern-tar";

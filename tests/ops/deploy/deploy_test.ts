@@ -1,4 +1,4 @@
-/** Deploys to a running server: what is served, rejected and left behind. */
+/** Deploys to a running server: served versions, rejections and remaining files. */
 import assert from "node:assert/strict";
 import { changesText } from "../../../mod/cli/deploy/deploy_text.ts";
 import { TempFolder } from "../../support/temp_folder.ts";

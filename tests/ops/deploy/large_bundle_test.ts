@@ -1,4 +1,4 @@
-/** A bundle of 64 MiB goes through a running server without going through its memory; what is larger than allowed is refused. */
+/** A running server streams a bundle of 64 MiB instead of keeping it in memory, and refuses a larger one. */
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { randomFillSync } from "node:crypto";
@@ -14,7 +14,7 @@ const MiB = 1024 * 1024;
 /** Allowed memory of main besides the bundle, for any size: chunks in transit, and garbage among them. */
 const MORE_MAX = 120 * MiB;
 
-/** A frontend of so many files of 16 MiB that cannot be made smaller. */
+/** A frontend of this many incompressible files of 16 MiB. */
 async function writeApp(folder: string, files: number): Promise<void> {
   for (const [name, text] of Object.entries(firstApp)) {
     const path = join(folder, name);

@@ -182,7 +182,7 @@ Deno.test("a table is migrated while the app serves", async (t) => {
     const { migrationId } = await act("run", { ...place, fromStart: true });
     await call("mutation", "_admin/migrations:halt", { migrationId }, admin);
     const left = await ended(migrationId);
-    // However far it came, no document is migrated twice.
+    // No document is migrated twice, wherever it stopped.
     assert.equal((await runsOf()).filter((runs, at) => runs !== before[at]).length, left.documents);
     if (left.state === "running") assert.equal((await act("run", place)).migrationId, migrationId);
     assert.equal((await ended(migrationId)).state, "done");

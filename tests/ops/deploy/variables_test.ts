@@ -21,7 +21,7 @@ Deno.test("environment variables are stored by the server", async (t) => {
     assert.deepEqual(await env(), { GIVEN: "by the operator", API_KEY: "a secret text" });
   });
 
-  await t.step("EV2 --env-file takes precedence, and the answer says so", async () => {
+  await t.step("EV2 --env-file takes precedence, and the answer reports it", async () => {
     const { body } = await admin_("PATCH", "/functions/env", { GIVEN: "by an administrator" });
     assert.deepEqual(body, { overridden: ["GIVEN"] });
     assert.equal((await env()).GIVEN, "by the operator");

@@ -107,7 +107,7 @@ Deno.test("[EX16] the export restarts for a file deleted before it could be held
   assert.ok(held !== null);
   await using files = held;
   let opened = 0;
-  /** Each of the first snapshots references a file that is gone when it is open. */
+  /** Each of the first snapshots references a file that has been deleted when it is opened. */
   const goes = (times: number) => async (): Promise<ExportSnapshot> => {
     if (++opened > times) return openExport(place.database.path);
     const { id, path } = await place.add("gone");

@@ -21,7 +21,7 @@ interface Served {
   readonly reported: Promise<void>;
 }
 
-/** The routes on a database with a table of so many documents of 1,000 characters. */
+/** The routes on a database with a table of this many documents of 1,000 characters. */
 function serve(documents: number, limits?: ExportRoutesOptions["limits"]): Served & Disposable {
   const database = new TestDatabase({
     items: anyTable(),

@@ -61,7 +61,7 @@ Deno.test("[RP17] [RP18] [PT5] files in a bucket are read by a follower, which r
   {
     await using follower = await startTestServer({
       functions,
-      // It would remove at once what is deleted, if it removed anything.
+      // Without a retention time, so that it would remove deleted files immediately.
       config: {
         storage: { ...storage, keepDeletedMs: 0 },
         follow: { from, everyMs: 20, promote: false },

@@ -121,7 +121,7 @@ Deno.test("[RP2] a commit in each second of an hour costs one put, one list and 
   };
   // Leftovers of tests of the location are listed after the snapshot and once an hour.
   assert.deepEqual([asked.list, asked.write], [2, SECONDS + merges]);
-  // Whether another has taken the place; what is merged was put just now, and is in memory.
+  // A check for another instance. Merged rows were just written and are in memory.
   assert.ok(asked.read >= SECONDS && asked.read <= SECONDS + 60, `${asked.read} reads`);
   assert.ok(asked.remove >= SECONDS - 310 && asked.remove <= SECONDS + 60, `${asked.remove} removals`);
   // Pieces stay until the larger one is there.

@@ -30,7 +30,7 @@ Deno.test("[PT1] [PT2] [PT6] restore --from lists a replica, reports its plan, a
     assert.match(out, new RegExp(`^Restored "${rig.replica}, generation .*: ts ${ts}, `), args.join(" "));
     assert.match(err, /^Replaying journal rows/m, "each step is reported");
     assert.match(out, /^A replica contains no secret key, execution log or uploaded files\./m);
-    // Only while there is none.
+    // Only if there is none.
     const keyed = await Deno.stat(join(data, "auth_secret.key")).then(() => true, () => false);
     assert.equal(/^This folder has no auth_secret\.key/m.test(out), !keyed, out);
     await Deno.writeTextFile(join(data, "auth_secret.key"), "a key");

@@ -1,4 +1,4 @@
-/** A full disk of the server or the target: acknowledged commits stay, and shipping continues when there is space. */
+/** A full disk of the server or the target: acknowledged commits remain, and shipping continues when space is free. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
@@ -159,7 +159,8 @@ Deno.test({
 });
 
 Deno.test({
-  name: `[RP7] a target with a full disk delays no commit, and gets all of them when there is room${leftOut}`,
+  name:
+    `[RP7] a target with a full disk delays no commit, and receives all of them when space is free${leftOut}`,
   ignore: missing !== null,
   fn: async () => {
     await using folder = new TempFolder();

@@ -1,6 +1,6 @@
 /**
- * The drill: a server works through schemas, files, schedules, users and a restart, and what it was at any of its commits is
- * rebuilt from the replica. In the end the running server itself goes back, and its files are as they were.
+ * The drill: a server runs through schemas, files, schedules, users and a restart, and its state at each commit is
+ * restored from the replica. In the end the running server is restored to an earlier state, with its files unchanged.
  */
 import assert from "node:assert/strict";
 import { basename, join } from "node:path";
@@ -238,7 +238,7 @@ Deno.test("[RP10] [PT2] [PT5] [RP11] a drill: schemas, files, schedules, users a
   assert.deepEqual([missingFiles, missingFilesCount], [[basename(lost)], 1]);
   await Deno.rename(folder.at("lost"), lost);
 
-  // The server goes back, beside its files.
+  // Restores the server and its files.
   assert.equal((await stage()).missingFilesCount, 0);
   await server.restart();
   assert.equal(await read(server, kept), FILE_TEXT);

@@ -16,10 +16,10 @@ export interface Death {
   readonly isAt: (step: string) => boolean;
 }
 
-/** A user of a target, who dies once. */
+/** A process with a target, killed once. */
 export class Mortal {
   readonly #death: Death | null;
-  /** At what it died; `null` while it lives. */
+  /** The step at which it was killed; `null` while it runs. */
   diedAt: string | null = null;
 
   /** `null`: it lives on. */

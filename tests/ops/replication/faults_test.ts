@@ -1,4 +1,4 @@
-/** Targets that fail over time, and others who copy the database beside the journal: what is shipped in the end is whole. */
+/** Targets that fail over time, and other programs that copy the database: all commits are shipped in the end. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -29,7 +29,7 @@ const kinds: readonly ((turn: () => number) => Faults)[] = [
       if (WRITES.has(operation)) throw new LocationError("refused", "it may only be read");
     },
   }),
-  // Its disk is full: what is small still fits.
+  // Its disk is full, but small files still fit.
   () => ({
     before(operation, name) {
       if (operation === "putFile" || name.includes("/segments/") && operation === "put") {
@@ -126,7 +126,7 @@ Deno.test("[RP16] an intact replica is verified; for one that lost an object the
 for (
   const { away, forMs, stepMs, due } of [
     { away: "ten minutes", forMs: 600_000, stepMs: 3_000, due: {} },
-    // Snapshots were due meanwhile, and what is kept otherwise is older than the time to keep.
+    // Snapshots became due in the meantime, and other files are older than the retention time.
     {
       away: "a night",
       forMs: 9 * 3_600_000,
@@ -195,7 +195,7 @@ Deno.test("[RP16] [PT2] segments merged while they are read are found in the mer
   await using target = await rig.target();
   const segments = async () =>
     (await Array.fromAsync(target.list("generations/"))).filter(({ name }) => name.includes("/segments/"));
-  /** At the sixth segment that is read all there are so far are merged by fives, which the next listing does not show yet. */
+  /** At the sixth segment read, all existing segments are merged in groups of five, which the next listing does not show yet. */
   const merging = async () => {
     const known = new Set((await segments()).map(({ name }) => name));
     let reads = 0;
@@ -254,7 +254,7 @@ Deno.test("[RP5] [RP16] objects that expire during a verification are not damage
     await verifyReplica(through, { folder: await Deno.makeTempDir({ dir: rig.folder }) });
   const report = await verified(faultyTarget(target, {
     async before(operation, name) {
-      // As the server does: with the oldest snapshot goes what only that one needs.
+      // Like the server: removing the oldest snapshot also removes files that only it needs.
       if (operation !== "head" || name !== oldest.file.name) return;
       await target.delete(name);
       for (const { toTs, file } of segments) if (toTs <= second.ts) await target.delete(file.name);
@@ -279,7 +279,7 @@ Deno.test("[RP14] a copy of the database files beside the journal has a consiste
   const path = join(rig.dataDir, "data.db");
   for (let round = 0; round < 12; round++) {
     rig.group();
-    // As replicators of pages do: a read that is held keeps the write-ahead log in its place while it is copied.
+    // Like replicators of pages: an open read transaction keeps the write-ahead log unchanged during the copy.
     using reader = new DatabaseSync(path, { readOnly: true });
     assert.equal(Object.values(reader.prepare("PRAGMA journal_mode").get() ?? {})[0], "wal");
     reader.exec("BEGIN");
@@ -399,7 +399,7 @@ Deno.test("[RP11] the heartbeat address is requested at most once a minute, and 
     await using heartbeat = new Heartbeat(url, { log, now: () => now });
     for (let segment = 0; segment < 5; segment++) heartbeat.beat();
     await until(() => asked === 1, { what: "it is asked" });
-    // Ten minutes in which a segment is confirmed each second. What is asked takes a moment.
+    // Ten minutes with a confirmed segment each second. Requests take a moment.
     for (; now < 600_000; now += 1_000) {
       const due = 1 + Math.floor(now / 60_000);
       await until(() => (heartbeat.beat(), asked === due), { what: `it is asked for the ${due}. time` });

@@ -1,4 +1,4 @@
-/** Wrappers of a real target: with faults, or with a user who is killed. */
+/** Wrappers of a real target that inject faults or kill the process that uses it. */
 import type { ObjectStore } from "../../../mod/kit/locations/object_store.ts";
 import type { TargetObject } from "../../../mod/ops/replication/replica_target.ts";
 
@@ -36,7 +36,7 @@ export function wrappedTarget(
 }
 
 export interface Faults {
-  /** Called before each operation; what it throws is what the operation fails with. */
+  /** Called before each operation. If it throws, the operation fails with its error. */
   before?: (operation: Operation, name: string) => void | Promise<void>;
   /** Returns the objects that a listing contains. */
   listed?: (objects: readonly TargetObject[]) => readonly TargetObject[];

@@ -58,7 +58,7 @@ Deno.test("[RP17] [RP20] a follower has the model's state after every step, thro
     for (let groups = rig.pick(4); groups > 0; groups--) rig.group();
     if (step % 9 === 0) rig.changeSchema();
     if (step % 11 === 0) await rig.restart();
-    // A generation that ends is gone on from by a snapshot of the next.
+    // A generation that ends is continued by a snapshot of the next one.
     if (step % 13 === 0) {
       rig.db.restartJournal({ generation: rig.db.history?.generation ?? "", reason: "overflow" });
     }
@@ -91,7 +91,7 @@ Deno.test("[RP20] a follower within merged rows continues there; one behind all 
   assert.ok(names.some((name) => name.endsWith(".1.zst")), "some were merged");
   assert.equal((await fresh.update()).snapshot, false);
   same(fresh, rig, rig.db.ts);
-  // Two snapshots later what lies before the first is gone.
+  // After two more snapshots, everything before the first one is removed.
   for (let step = 0; step < 2; step++) {
     rig.now += 60_000;
     rig.group();
@@ -118,7 +118,7 @@ Deno.test("[RP20] a newer state is prepared beside the active one, and replaces 
   await rig.ship();
   await copy.update("renew");
   assert.deepEqual(sorted(copy.model), sorted(before), "the one in use is as it was");
-  // Killed before it was put in place; and what an earlier try left.
+  // Killed before the file was moved to its final path, and leftovers of an earlier attempt.
   rig.group();
   await rig.ship();
   const { snapshot } = await copy.update();
@@ -181,7 +181,7 @@ Deno.test("[RP20] a follower whose database lacks the documents of a change star
     }
   }
   assert.equal(copy.model.size, 0);
-  // Groups change what was there, sooner or later.
+  // Groups change documents of earlier ones.
   for (let group = 0; group < 20; group++) rig.group();
   rig.shipper.wantSnapshot();
   await rig.ship();

@@ -119,7 +119,7 @@ Deno.test("[RP17] [RP18] [RP19] [RP20] [RP21] [RP22] a server follows another, s
       assert.equal(refused.status, 409, path);
       assert.equal(refused.body.errorData.code, "read_only", path);
     }
-    // A filter comes in the body of what only reads.
+    // Reads may have a filter in the body.
     const shown = await fetch(`${follower.url}/api/admin/export/notes`, {
       method: "POST",
       headers: { Authorization: `Bearer ${bearer}` },

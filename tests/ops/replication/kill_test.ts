@@ -38,7 +38,7 @@ interface Append {
   readonly sequence: number;
 }
 
-/** An append whose answer came, with the number of appends there were and when that was. */
+/** An acknowledged append, with the number of appends and the time. */
 interface Acknowledged extends Append {
   readonly total: number;
   readonly at: number;
@@ -46,7 +46,7 @@ interface Acknowledged extends Append {
   readonly wallAt: number;
 }
 
-/** ms since the epoch, by a clock that never goes back. */
+/** Milliseconds since the epoch, by a monotonic clock. */
 const clock = () => performance.timeOrigin + performance.now();
 
 const nameOf = ({ writer, sequence }: Append) => `${writer} ${sequence}`;
@@ -90,7 +90,7 @@ async function shipmentBegan(
 /** Contents of a log: its entries in the order in which they were made, and its counts. */
 class Log {
   readonly entries: (Append & { readonly at: number })[] = [];
-  /** Texts of the entries, by place: of both tables. */
+  /** Texts of the entries of both tables, by index. */
   readonly texts: string[][] = [];
   readonly counts = new Map<number, number>();
   total = 0;
@@ -190,7 +190,7 @@ async function killedUnderLoad(
   };
 }
 
-/** Nothing acknowledged is missing here, and what is at the target is a state of before, once there is a snapshot. */
+/** No acknowledged append is missing here, and the target has an earlier state once it has a snapshot. */
 async function checked(
   folder: TempFolder,
   { where, at, acknowledged, database, replica }: Remains,
@@ -223,7 +223,7 @@ async function killedAgainAndAgain(rounds: number, first: number): Promise<void>
   await using folder = new TempFolder();
   const sequences = new Array<number>(WRITERS).fill(0);
   const acknowledged: Acknowledged[] = [];
-  // One is looked at while the next server starts.
+  // One is checked while the next server starts.
   let remains: Remains | null = null;
   const look = async () => {
     if (remains === null) return;
@@ -243,7 +243,7 @@ async function killedAgainAndAgain(rounds: number, first: number): Promise<void>
     functions: "tests/durability/functions",
     flags: flagsOf(folder),
   });
-  // A start may have to begin with a snapshot; an orderly stop ships what is left.
+  // A start may have to begin with a snapshot. A graceful stop ships the remaining commits.
   await until(async () => await restored(folder, replica) !== null, { what: "a snapshot is there" });
   await server.stop();
   const last = await restored(folder, replica);

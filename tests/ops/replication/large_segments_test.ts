@@ -81,7 +81,7 @@ Deno.test("[PT2] [RP16] a large segment is restored in pieces, resumes after an 
   }
   assert.ok(most > 0 && most < file.size / 4, `${most} bytes at once`);
 
-  // It goes when a part of it was read, and is found again.
+  // It disappears after a part of it was read, and is found again.
   let reads = 0;
   const going = reading(async function* (chunks, earlier) {
     reads++;

@@ -91,7 +91,7 @@ function madeLog({ count, snapshotAt }: { readonly count: number; readonly snaps
   return { log, add };
 }
 
-Deno.test("[PG24] a log that grows is listed up to its end at that time, in segments of equal size, each readable by itself", async () => {
+Deno.test("[PG24] a growing log is listed up to its end at that time, in segments of equal size, each readable separately", async () => {
   const { log, add } = madeLog({ count: 23, snapshotAt: 12 });
   log.onRead = add;
   await using replica = new LogReplica(log);

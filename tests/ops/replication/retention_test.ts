@@ -133,7 +133,7 @@ Deno.test("[RP5] neither many starts nor a start with a clock that is years ahea
   assert.deepEqual(rig.shipper.status.errors, [], "it may be that the server was off");
   const after = await kept();
   assert.deepEqual(before.filter((name) => !after.includes(name)), []);
-  // The target believes that clock now; each start looks at nothing before its time.
+  // The target uses that clock now, and each start checks nothing before its time.
   for (let start = 0; start < 3; start++) {
     await rig.open();
     rig.group();
@@ -172,7 +172,7 @@ Deno.test("[RP5] remaining pieces of a merged segment do not precede it, with a 
     ...{ fromSeq, toSeq, fromTs: fromSeq, toTs: toSeq, minAt: fromSeq, maxAt: toSeq },
     ...{ prev: `sum ${fromSeq - 1}`, sum: `sum ${toSeq}` },
   });
-  // In the order of a listing: where two begin alike the longer comes first.
+  // In the order of a listing: with a common prefix the longer name is first.
   const segments = [[1, 9, 1], [10, 14, 1], [13, 13, 0], [15, 19, 1]].map(([from = 0, to = 0, level = 0]) =>
     segment(from, to, level)
   );

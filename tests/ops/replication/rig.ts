@@ -39,11 +39,11 @@ export type Model = ReadonlyMap<string, string>;
 export interface RigOptions extends Partial<Pick<ShipperOptions, "merges" | "keepMs" | "snapshotEveryMs">> {
   readonly seed?: number;
   readonly pendingBytesMax?: number;
-  /** Size the database may grow to, in pages of 4 KiB: beyond it there is no room on the disk. */
+  /** Maximum size of the database in pages of 4 KiB, like a full disk. */
   readonly pagesMax?: number;
-  /** Where it ships to; a folder of its own when absent. */
+  /** Its target. Default: a separate folder. */
   readonly place?: ObjectLocation;
-  /** Stands between the shipper and the target. */
+  /** Wraps the target of the shipper. */
   readonly through?: (target: ObjectStore) => ObjectStore;
 }
 
@@ -57,7 +57,7 @@ export class Rig implements AsyncDisposable {
   /** Time of each commit, by ts. */
   readonly times: number[] = [0];
   now = 1_700_000_000_000;
-  /** How far the clock has been set ahead of what has passed. */
+  /** Offset by which the clock is set ahead. */
   jumpedMs = 0;
   db: WriterDatabase;
   shipper: Shipper;
@@ -125,7 +125,7 @@ export class Rig implements AsyncDisposable {
     );
   }
 
-  /** Gives everything up at once, as a kill does: nothing more is shipped. */
+  /** Stops everything at once, like a kill: nothing more is shipped. */
   async close(): Promise<void> {
     await Promise.all(this.#snapshots.splice(0));
     await this.#resources.disposeAsync();

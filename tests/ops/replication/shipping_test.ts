@@ -120,7 +120,7 @@ Deno.test("RP15 of two servers with one target the first one stops with a messag
   const models = [...rig.models];
   const { generation } = rig.shipper.status;
   await using other = await Rig.start({ seed: 4 });
-  // The same place, by a link: another data folder ships there.
+  // The same folder through a symbolic link: another data folder ships to it.
   await other.close();
   await Deno.remove(other.replica, { recursive: true });
   await Deno.symlink(rig.replica, other.replica);
@@ -323,7 +323,7 @@ Deno.test("RP7 RP8 a target that is unavailable for long loses old commits of th
   assert.deepEqual(sorted(old.model), sorted(rig.models[old.staged.ts]));
 });
 
-Deno.test("RP2 commits made during an upload wait for the next interval, however busy the server is", async () => {
+Deno.test("RP2 commits during an upload wait for the next interval, however busy the server is", async () => {
   let puts = 0;
   let busy = true;
   await using rig = await Rig.start({
@@ -371,7 +371,7 @@ Deno.test("RP6 shipping starts earlier by its recent duration, and at most twice
   assert.equal(lead.waitMs, 990);
 });
 
-Deno.test("RP9 writes made without replication are in the next generation's snapshot", async () => {
+Deno.test("RP9 writes without replication are in the next generation's snapshot", async () => {
   await using rig = await Rig.start({ seed: 9 });
   await rig.ship();
   rig.group();

@@ -43,7 +43,7 @@ export class SmallDisk implements AsyncDisposable {
     return join(this.path, ...names);
   }
 
-  /** Takes the room with a file that is no use to anybody, but for so much. */
+  /** Fills the disk with a file, except for this much space. */
   async fill({ leaveMiB = 0 }: { readonly leaveMiB?: number } = {}): Promise<void> {
     const { bavail, bsize } = await statfs(this.path);
     using file = await Deno.open(this.at(BALLAST), { write: true, createNew: true });
@@ -51,7 +51,7 @@ export class SmallDisk implements AsyncDisposable {
       try {
         left -= await file.write(new Uint8Array(Math.min(left, MiB)));
       } catch (error) {
-        // A server that runs there has written meanwhile.
+        // A running server has written in the meantime.
         if (isDiskFull(error)) return;
         throw error;
       }

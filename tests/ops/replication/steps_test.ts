@@ -51,7 +51,7 @@ class Lives implements AsyncDisposable {
   }
 }
 
-/** Steps of a life, and how often each is gone through before it ends one. */
+/** Steps at which a process is killed, and how often each one is passed before. */
 const steps: readonly (readonly [step: string, times: readonly number[]])[] = [
   ["get place", [1]],
   ["list claim", [1]],
@@ -65,7 +65,7 @@ const steps: readonly (readonly [step: string, times: readonly number[]])[] = [
   ["putFile snapshot", [1]],
   ["delete snapshot", [1]],
 ];
-/** Lives in which a step comes at the latest. */
+/** Maximum number of processes until a step occurs. */
 const LIVES = 12;
 
 /** Of what changes something also amid it, where it can be half done, and before its answer. */
@@ -161,7 +161,7 @@ Deno.test("[RP3] [RP4] a first start killed at any step leaves a target with whi
       const halves = await halvesIn(rig.replica);
       assert.equal(halves.length, moment === "amid" ? 1 : 0, `killed ${moment} "${step}": ${halves}`);
       for (const half of halves) await Deno.utime(half, 0, 0);
-      // The next look for what is too old finds it, wherever it is.
+      // The next search for expired files finds it, wherever it is.
       await rig.open();
       rig.now += replicationLimits.retentionRunMs;
       await lives.live(null);

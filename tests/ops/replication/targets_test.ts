@@ -24,7 +24,7 @@ const names = async (target: ObjectStore, begin: string) =>
 const hasFault = (fault: LocationError["fault"]) => (error: unknown) =>
   error instanceof LocationError && error.fault === fault;
 
-/** Merges, snapshots, retention, and a second server at the same place. */
+/** Merges, snapshots, retention, and a second server on the same target. */
 async function ships(place: ObjectLocation): Promise<void> {
   await using first = await Rig.start({
     seed: 3,
@@ -213,7 +213,7 @@ Deno.test("[RP5] incomplete uploads are removed from a folder and a bucket once 
   await removeLeftovers(bucket, Date.now());
   assert.equal(service.uploads.size, 4);
   service.fault = () => null;
-  // As where the machine's clock has gone ahead.
+  // Like on a machine whose clock was ahead.
   await removeLeftovers(bucket, Date.now() - 2 * 86_400_000);
   assert.equal(service.uploads.size, 4);
   await removeLeftovers(bucket, Date.now());

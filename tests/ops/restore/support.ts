@@ -101,7 +101,7 @@ export interface ArchiveContents {
   readonly parts?: ArchiveManifest["parts"];
   /** Files beside the database. */
   readonly files?: Files;
-  /** Bytes in place of a database. */
+  /** Bytes instead of a database. */
   readonly database?: Uint8Array;
 }
 

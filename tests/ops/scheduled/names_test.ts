@@ -40,7 +40,7 @@ Deno.test("[SB5] a name contains the start time, and other names are not schedul
   assert.equal(newestScheduled(["scheduled-monday.tar.zst"]), null);
 });
 
-Deno.test("[SB5] the oldest are deleted, never the one just made nor other files", () => {
+Deno.test("[SB5] the oldest are deleted, never the new one or other files", () => {
   const names = [
     name(3),
     "backup-20300101T000000Z-0123abcd.tar.zst",

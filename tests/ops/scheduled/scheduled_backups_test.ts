@@ -13,7 +13,7 @@ function failures({ logged }: BackupWorld): unknown[] {
   );
 }
 
-Deno.test("[SB1] one is made at the first start, then one per interval", async () => {
+Deno.test("[SB1] one backup is created at the first start, then one per interval", async () => {
   await using world = await BackupWorld.open();
   await world.advance(3 * DAY);
   assert.deepEqual(world.hours, [0, 24, 48, 72]);
@@ -29,7 +29,7 @@ Deno.test("[SB1] a server restarted every hour makes its daily backup exactly on
   assert.deepEqual(world.hours, [0, 24, 48]);
 });
 
-Deno.test("[SB1] a backup missed while the server was off is made once, soon after the start", async () => {
+Deno.test("[SB1] a backup missed while the server was off is created once, soon after the start", async () => {
   await using world = await BackupWorld.open();
   await world.advance(HOUR);
   await world.restart({ downMs: 70 * HOUR });
@@ -112,7 +112,7 @@ Deno.test("[SB3] an archive that cannot be stored in the target is removed from 
   await assert.rejects(Deno.stat(out), Deno.errors.NotFound);
 });
 
-Deno.test("[SB4] a backup ended by a graceful stop is made after the next start, also hours before the next scheduled time", async () => {
+Deno.test("[SB4] a backup ended by a graceful stop is created after the next start, also hours before the next scheduled time", async () => {
   await using world = await BackupWorld.open();
   const stopped = Promise.withResolvers<typeof summary>();
   world.make = () => stopped.promise;
@@ -128,7 +128,7 @@ Deno.test("[SB4] a backup ended by a graceful stop is made after the next start,
   assert.deepEqual(world.hours, [0, 24 + 1 / 60, 48]);
 });
 
-Deno.test("[SB4] a backup killed with the server is made after the next start", async () => {
+Deno.test("[SB4] a backup killed with the server is created after the next start", async () => {
   await using world = await BackupWorld.open();
   const never = Promise.withResolvers<typeof summary>();
   world.make = () => never.promise;

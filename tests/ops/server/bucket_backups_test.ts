@@ -134,7 +134,7 @@ Deno.test({
       }).flatMap(([flag, value]) => [`--${flag}`, value]);
       const dataDir = join(folder, "data");
       {
-        // First without a schedule, so that there is data to back up.
+        // Without a schedule first, so that there is data to back up.
         await using server = await ServerProcess.start({ dataDir, functions });
         const url = await server.call("mutation", "files:generate");
         contents = randomBytes(200_000).toString("hex");

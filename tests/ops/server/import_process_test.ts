@@ -62,7 +62,7 @@ Deno.test("[IM17] a subscription sees whole batches as they commit, and soon rea
       assert.ok(at === 0 || count > (counts[at - 1] ?? 0), `not in order: ${counts}`);
     }
     const health = await (await fetch(`${server.url}/api/health`)).json();
-    // The end and the audit entry are commits of their own, after it.
+    // The end and the audit entry are later commits.
     assert.ok(health.ts >= answer.ts && health.ts <= answer.ts + 2, `${health.ts} after ${answer.ts}`);
   } finally {
     client.close();

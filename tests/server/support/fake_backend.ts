@@ -69,7 +69,7 @@ export class FakeBackend implements Backend {
 
 const plan = memoryPlan({ bytes: 1024 ** 3, cores: 2 });
 
-/** A configuration that listens on any free port of this machine. There are no spare isolates, which take as long as a start. */
+/** A configuration that listens on any free local port. Without spare isolates, whose start takes as long as the server's. */
 export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "dataDir">): ServeConfig {
   return {
     host: "127.0.0.1",

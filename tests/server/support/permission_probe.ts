@@ -1,4 +1,4 @@
-/** Tries what a permission set may or may not allow, and prints the outcomes as JSON. */
+/** Tries operations that a permission set may allow or deny, and prints the outcomes as JSON. */
 import { statfs } from "node:fs/promises";
 type Attempt = () => unknown | Promise<unknown>;
 

@@ -1,4 +1,4 @@
-/** One caller over connections of its own, that sees each end of a connection: nothing is sent a second time. */
+/** An HTTP client that reports each end of its connections and repeats no request. */
 
 const decoder = new TextDecoder();
 const encoder = new TextEncoder();
@@ -19,7 +19,7 @@ export class RawHttp implements Disposable {
     this.#keepAlive = keepAlive;
   }
 
-  /** Throws when the connection is refused, or ends before the answer has come. */
+  /** Throws if the connection is refused or ends before the answer. */
   async post(path: string, body: unknown): Promise<RawAnswer> {
     const connection = this.#connection ?? await Deno.connect({ hostname: "127.0.0.1", port: this.#port });
     this.#connection = null;

@@ -1,6 +1,6 @@
 /**
- * Starts as `serve` does with the arguments given, as far as giving up what a server does not need; then tries what it may
- * and may not do, and prints the outcomes as JSON. Runs in a folder that has `app`, `data`, `public` and `mails`, `apart`
+ * Starts like `serve` with the given arguments until it drops permissions. Then it tries operations and
+ * prints the outcomes as JSON. Runs in a folder that has `app`, `data`, `public` and `mails`, `apart`
  * and a file `beside`.
  */
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** Forged images, made by modifying bytes of valid ones. */
+/** Forged images, created by modifying bytes of valid ones. */
 import { deflateSync } from "node:zlib";
 
 type Bytes = Uint8Array<ArrayBuffer>;

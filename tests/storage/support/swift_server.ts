@@ -104,7 +104,7 @@ export class SwiftServer implements AsyncDisposable {
     return `http://127.0.0.1:${this.#ports.proxy}`;
   }
 
-  /** Returns the shared server of the run, or a new one, once it answers. Buckets need a name of their own. */
+  /** Returns the shared server of the run, or starts one. Buckets need unique names. */
   static async start(): Promise<SwiftServer> {
     const shared = Deno.env.get(SHARED);
     const server = shared === undefined

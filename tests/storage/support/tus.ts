@@ -32,7 +32,7 @@ export class TusClient {
     return this.#request("POST", resumable(uploadUrl), headers, body);
   }
 
-  /** Creates an upload of so many bytes and returns its address. */
+  /** Creates an upload of this many bytes and returns its address. */
   async begin(uploadUrl: string, bytes: number, headers: Record<string, string> = {}): Promise<string> {
     const response = await this.create(uploadUrl, { "Upload-Length": String(bytes), ...headers });
     const location = response.headers.get("location");

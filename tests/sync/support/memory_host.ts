@@ -65,7 +65,7 @@ export interface MemoryHostOptions {
 
 export class MemoryHost extends HostDouble {
   ts = 0;
-  /** Runs begun, by `path args`, to count what was not run. */
+  /** Started runs by `path args`, to count skipped runs. */
   readonly runs: string[] = [];
   mutationRuns = 0;
   readonly refreshBatches: PendingWave[] = [];
@@ -75,7 +75,7 @@ export class MemoryHost extends HostDouble {
   readonly unknownReads = new Set<string>();
   /** How long runs claim to have taken, 1 ms for others. */
   readonly durationsMs = new Map<string, number>();
-  /** Whether its commits come as those of another server. */
+  /** Whether its commits appear as those of another server. */
   follows = false;
   /** How often such ones were made for a listener. */
   groupsMade = 0;
@@ -353,5 +353,5 @@ class Run extends WatchedCaller implements MemoryContext {
   }
 }
 
-/** A clock that never gives the same answer twice. */
+/** A clock that never returns the same time twice. */
 let clockReads = 1;

@@ -1,6 +1,6 @@
 /**
- * A socket held by a test, and the client behind it: sends messages, keeps what came, and checks on every frame what must
- * hold for every frame (schema, versions without gaps, diffs that fit).
+ * A socket of a test and the client behind it: sends messages, stores received frames, and checks the invariants of
+ * each frame (schema, versions without gaps, applicable diffs).
  */
 import assert from "node:assert/strict";
 import { applyDiff } from "../../../mod/protocol/apply_diff.ts";
@@ -48,7 +48,7 @@ export class TestSocket implements Channel {
   version: StateVersion = initialVersion;
   readonly results = new Map<number, Known>();
   closedWith: number | null = null;
-  /** While set, what is sent stays in the buffer. */
+  /** While set, sent data stays in the buffer. */
   stalled = false;
   bufferedAmount = 0;
   readonly acknowledgedBytes = null;
@@ -91,7 +91,7 @@ export class TestSocket implements Channel {
     this.drop();
   }
 
-  /** The client's side goes away. */
+  /** Closes the client's side. */
   drop(code = 1006): void {
     this.closedWith ??= code;
     this.#handle?.closed(code);

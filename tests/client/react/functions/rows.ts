@@ -40,7 +40,7 @@ export const text = query({
 /** Id of the caller, or `null`. */
 export const me = query({ handler: (ctx) => ctx.auth.userId() });
 
-/** Sets the text of a row; adds the row when there is none at this rank. */
+/** Sets the text of a row, or inserts a row at this rank. */
 export const put = mutation({
   args: { list: z.string(), rank: z.number(), text: z.string() },
   handler: async (ctx, row) => {

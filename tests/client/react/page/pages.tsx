@@ -12,7 +12,7 @@ interface Row {
   readonly text: string;
 }
 
-/** Invalid states that a list showed, and the list as it was shown last. */
+/** Invalid states that a list rendered, and its last state. */
 class Watcher {
   readonly faults: string[] = [];
   renders = 0;
@@ -51,7 +51,7 @@ export async function random({ seed, changes, size }: { seed: number; changes: n
   await until(() => watcher.list?.status === "CanLoadMore");
   for (let n = 0; n < changes; n++) {
     const shown = watcher.list?.results ?? [];
-    // Near a border half of the time: of a page's size, or of what is shown.
+    // Near a border half of the time: of a page, or of the rendered range.
     const border = shown[Math.min(shown.length - 1, size * random.below(6))]?.rank ?? 0;
     const near = () => random.chance(0.5) ? border + random.below(7) - 3 : random.below(400);
     const crowd = random.chance(0.1) ? size * 3 : random.below(3);
@@ -118,7 +118,7 @@ export async function identity() {
   const before = watcher.renders;
   await client.mutation(api.rows.put, { list: "identity", rank: 17, text: "out of sight" });
   await pause(50);
-  // The full list beside it renders the component once; the list in pages gives what it gave.
+  // The complete list renders the component once; the list in pages returns the same as before.
   const isSameList = watcher.list === now;
   await end();
   return { kept, sameLoadMore: now.loadMore === loadMore, isSameList, renders: watcher.renders - before };

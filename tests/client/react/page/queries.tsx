@@ -25,7 +25,7 @@ export async function counted({ count, change }: { count: number; change: number
   }
   const { client, wire, end } = mount(<All />);
   await until(() => texts.every((text) => text !== undefined));
-  // Effects come after what has been rendered.
+  // Effects run after rendering.
   await pause(100);
   const addedAtFirst = wire.adds;
   shown.fill(0);
@@ -101,7 +101,7 @@ export async function failing() {
   return texts;
 }
 
-/** A component that suspends, one that fails, and one that is gone before its result is there. */
+/** A component that suspends, one that fails, and one that is unmounted before its result arrives. */
 export async function suspending() {
   function One({ rank }: { rank: number }) {
     return <p>{useSuspenseQuery(api.rows.text, { list: "suspending", rank })}</p>;
@@ -135,7 +135,7 @@ export async function suspending() {
   return { shown: shown.filter((text, i) => text !== shown[i - 1]), abandoned, adds, removes };
 }
 
-/** Several queries in one component: values, an error, what is skipped, and how often it renders. */
+/** Several queries in one component: values, an error, skipped queries, and the number of renders. */
 export async function several() {
   type Seen = { one: unknown; two: unknown; bad: unknown; none: unknown };
   const seen: Seen[] = [];

@@ -45,13 +45,13 @@ export interface Mounted {
   readonly wire: Wire;
   readonly root: Root;
   readonly place: HTMLElement;
-  /** Renders another tree in its place. */
+  /** Replaces the rendered tree. */
   show(tree: ReactNode): void;
   /** Unmounts the tree, waits until its queries are removed, and closes the client. */
   end(): Promise<void>;
 }
 
-/** Shows a tree in strict mode with a client of its own. */
+/** Renders a tree in strict mode with a separate client. */
 export function mount(tree: ReactNode): Mounted {
   const wire = new Wire();
   const client = new SynclineClient(location.origin, { webSocket: wire.factory });

@@ -12,7 +12,7 @@ import { codeOf } from "../../../auth/support/test_factors.ts";
 export interface HooksPage {
   readonly url: string;
   readonly server: ServerProcess;
-  /** Runs a scenario of the page and returns what it gives. Fails with the scenario's own error. */
+  /** Runs a scenario of the page and returns its result. Throws the scenario's error. */
   run<Name extends keyof Scenarios>(
     name: Name,
     ...options: Parameters<Scenarios[Name]>
