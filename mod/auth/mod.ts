@@ -263,7 +263,7 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
         return null;
       },
       sessionNamedBy: (token) => authenticator.sessionNamedBy(token),
-      providers: () => signIns.names,
+      signIns,
       oauth: (requester, onFinish) =>
         oauthRoutes({ signIns, requester, onFinish, originOf: options.originOf ?? options.publicUrl }),
       clientOf: options.clientOf,

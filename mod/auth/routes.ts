@@ -11,6 +11,7 @@ import type { Passkeys } from "./passkeys/passkeys.ts";
 import { assertionSchema } from "./passkeys/relying_party.ts";
 import type { AdminAccounts } from "./admin/admin_accounts.ts";
 import type { OAuthRoutesOptions } from "./oauth/routes.ts";
+import type { SignIns } from "./oauth/sign_ins.ts";
 import type { MailAccounts, ProofInput } from "./mail/mail_accounts.ts";
 import type { Requester } from "./attempt_limits.ts";
 
@@ -40,6 +41,7 @@ const bodies = {
   reset: z.object({ ...proofFields, password }),
   setup: z.object({ token: z.string(), email, password }),
   passkey: z.object({ response: assertionSchema }),
+  returned: z.object({ token: z.string().max(authLimits.proofCharsMax) }),
   mfa: z.object({
     challenge: z.string().max(authLimits.proofCharsMax),
     code: z.string().optional(),
@@ -62,8 +64,7 @@ export interface AuthRoutesOptions {
   readonly sessionOf: (token: string, client: string) => Promise<string | null>;
   /** Returns the session of a genuine access token, expired or not; otherwise `null`. */
   readonly sessionNamedBy: (token: string) => Promise<string | null>;
-  /** Names of the configured providers. */
-  readonly providers: () => readonly string[];
+  readonly signIns: Pick<SignIns, "names" | "verify">;
   /** Routes of provider sign-ins. */
   readonly oauth: (
     requester: (c: Context) => Requester,
@@ -86,15 +87,13 @@ const operations = {
   "magic/verify": "magic_link",
   "mfa/verify": "second_factor",
   "passkey/verify": "passkey",
+  "oauth/verify": "provider_sign_in",
   "admin/signin": "admin_sign_in",
 } as const;
 
-/** A return from a provider: a sign-in, or an identity to link. */
-const PROVIDER_OPERATION = "provider_sign_in";
+type AuthOperation = (typeof operations)[keyof typeof operations];
 
-type AuthOperation = (typeof operations)[keyof typeof operations] | typeof PROVIDER_OPERATION;
-
-export const authOperations: readonly AuthOperation[] = [...Object.values(operations), PROVIDER_OPERATION];
+export const authOperations: readonly AuthOperation[] = Object.values(operations);
 
 /** The sub-app for `/api/auth`. Throws `ServiceError`s, which the mounting app turns into responses. */
 export function authRoutes(
@@ -106,7 +105,7 @@ export function authRoutes(
     passkeys,
     sessionOf,
     sessionNamedBy,
-    providers,
+    signIns,
     oauth,
     clientOf,
     onAnswer,
@@ -140,7 +139,7 @@ export function authRoutes(
 
   app.get("/providers", (c) => {
     const { magicLink, signups } = accounts.offered;
-    return c.json({ password: true, magicLink, signups, oauth: providers() });
+    return c.json({ password: true, magicLink, signups, oauth: signIns.names });
   });
   app.post("/anonymous", async (c) => c.json(await accounts.signInAnonymously(requester(c))));
   app.post(
@@ -209,7 +208,12 @@ export function authRoutes(
     return c.json(await passkeys.signIn(response, await requesterInSession(c)));
   });
 
-  app.route("/oauth", oauth(requester, (status) => onAnswer?.(PROVIDER_OPERATION, status)));
+  app.post("/oauth/verify", async (c) => {
+    const { token } = await readBody(c, bodies.returned);
+    return c.json(await signIns.verify(token, await requesterInSession(c)));
+  });
+  // A callback that ends with an error, with an identity to link, or with tokens for clients that do not verify.
+  app.route("/oauth", oauth(requester, (status) => onAnswer?.(operations["oauth/verify"], status)));
 
   app.post(
     "/admin/signin",

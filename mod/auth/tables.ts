@@ -223,16 +223,17 @@ export const tables = {
     linkFor: id("_sessions").optional(),
   }).index("by_state", ["stateHash"]).index("by_expiry", ["expiresAt"]),
 
-  /** Returned identities that are not confirmed yet. */
+  /** Returned identities that the client has not linked or signed in with yet. */
   _brought_identities: defineTable({
     tokenHash: z.string(),
-    session: id("_sessions"),
+    /** The session that links it; absent for a sign-in. */
+    session: id("_sessions").optional(),
     provider: z.string(),
     issuer: z.string(),
     subject: z.string(),
     email: z.string().optional(),
     name: z.string().optional(),
-    /** For anonymous users, who sign up or in with the identity. */
+    /** Claims of the provider, and whether it may link by address; for a sign-in. */
     signUp: z.object({ claims: z.record(z.string(), z.unknown()), linkByEmail: z.boolean() }).optional(),
     expiresAt: instant,
   }).index("by_token", ["tokenHash"]).index("by_expiry", ["expiresAt"]),

@@ -74,25 +74,21 @@ const byMail =
     return await accounts.post("/magic/verify", proofOf(mail), { bearer });
   };
 const person = { id: "4711", email, verified: true, name: "Ann" };
-/** Signs in with a provider and finishes the link in the session of `bearer`. */
-async function linkedBy({ accounts, at, back }: TestSignIns, bearer: string) {
-  const { link } = await act<{ link: string }>(accounts, "startLink", {
-    provider: "work",
-    redirectTo: appUrl,
-  }, bearer);
-  const { headers } = await accounts.get(`/oauth/work?link=${link}`);
+/** Signs in with a provider, with the result in the session of `bearer`. */
+const returned = async ({ accounts, at, back }: TestSignIns, bearer: string, begin: string) => {
+  const { headers } = await accounts.get(`/oauth/work?${begin}&app_state=mine`);
   const cookie = (headers.get("set-cookie") ?? "").split(";")[0] ?? "";
   const parameters = at.work.agree(headers.get("location") ?? "", person);
-  const token = fragmentOf(await back("work", parameters, { cookie })).get("svc_link_token");
-  const identity = await accounts.identityOf(bearer);
-  const outcome = await accounts.service.actions.get("_auth:linkIdentity")?.run({ token }, identity);
-  return { outcome: outcome ?? assert.fail("no such action"), headers };
-}
-const byProvider: SignIn = async (signIns, bearer) => {
-  const { outcome, headers } = await linkedBy(signIns, bearer);
-  return outcome.ok
-    ? { status: 200, body: JSON.parse(outcome.value), headers }
-    : { status: 400, body: { errorData: { code: outcome.error.data?.code } }, headers };
+  const fragment = fragmentOf(await back("work", parameters, { cookie }));
+  assert.deepEqual([...fragment.keys()], ["svc_sign_in_token", "svc_state"]);
+  return await accounts.post("/oauth/verify", { token: fragment.get("svc_sign_in_token") }, { bearer });
+};
+const byProvider: SignIn = (signIns, bearer) =>
+  returned(signIns, bearer, `redirect_to=${encodeURIComponent(appUrl)}`);
+const byLink: SignIn = async (signIns, bearer) => {
+  const asked = { provider: "work", redirectTo: appUrl };
+  const { link } = await act<{ link: string }>(signIns.accounts, "startLink", asked, bearer);
+  return await returned(signIns, bearer, `link=${link}`);
 };
 
 const promotions: readonly (readonly [name: string, by: string, signIn: SignIn])[] = [
@@ -100,6 +96,7 @@ const promotions: readonly (readonly [name: string, by: string, signIn: SignIn])
   ["a code", "mail", byMail(({ code }) => ({ email, code }))],
   ["a magic link", "mail", byMail(({ token }) => ({ token }))],
   ["a provider", "provider", byProvider],
+  ["a linked identity", "provider", byLink],
 ];
 for (const [name, by, signIn] of promotions) {
   Deno.test(`AN2 signing up with ${name} keeps the id and the data of an anonymous user`, async () => {
@@ -371,10 +368,7 @@ Deno.test("AN3 a provider of an account with a second factor asks for it, and th
   const { accounts } = signIns;
   const { secret, owner } = await enrolledUser(accounts, email);
   const { accessToken: bearer, userId } = await signInAnonymously(accounts);
-  const { outcome } = await linkedBy(signIns, bearer);
-  assert.ok(!outcome.ok);
-  assert.equal(outcome.error.data?.code, "mfa_required");
-  const { challenge } = outcome.error.data?.data as { challenge: string };
+  const challenge = challengeIn(await byProvider(signIns, bearer));
   assert.deepEqual(accounts.port.rows("notes").map((note) => note["owner"]), [userId]);
   const code = codeOf(secret, accounts.clock.now);
   const { status, body } = await accounts.post("/mfa/verify", { challenge, code }, { bearer });

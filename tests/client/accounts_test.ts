@@ -337,6 +337,8 @@ Deno.test("parameters that links and providers add to the address are used and r
     ["#svc_magic_token=abc&svc_state=STATE", { type: "signedIn" }],
     ["#svc_magic_token=abc", { type: "magicLink", token: "abc" }],
     ["#svc_magic_token=abc&svc_state=other", { type: "magicLink", token: "abc" }],
+    ["#svc_sign_in_token=abc&svc_state=STATE", { type: "signedIn" }],
+    ["#svc_sign_in_token=abc&svc_state=other", { type: "ignored" }],
     [`#${result}&svc_state=STATE`, { type: "signedIn" }],
     [`#${result}&svc_state=`, { type: "ignored" }],
     [`#${result}&svc_state=other`, { type: "ignored" }],
@@ -396,6 +398,33 @@ Deno.test("OA11 a refusal in the address is an AccountError with its code, and o
     const { name, code, message } = await elsewhere.promise;
     assert.deepEqual([name, code, message], ["AccountError", "access_denied", "No thanks"]);
     assert.equal(storage.items.size, 0);
+  } finally {
+    page[Symbol.dispose]();
+  }
+});
+
+Deno.test("OA18 a refusal of the token that a provider's sign-in returned is reported like one in the address", async () => {
+  const { clock, server, storage } = world();
+  const location = { hash: "", pathname: "/app", search: "", href: "http://app.test/app" };
+  const page = pretendPage({ location, history: { state: null, replaceState: () => {} } });
+  try {
+    using tab = new Tab({ clock, server, storage });
+    using other = new Tab({ clock, server, storage });
+    const elsewhere = Promise.withResolvers<AccountError>();
+    other.client.auth.onRefusal(elsewhere.resolve);
+    const state = stateIn(tab.client.auth.oauthAddress("github", location.href));
+    location.hash = `#svc_sign_in_token=abc&svc_state=${state}`;
+    const refused = { errorMessage: "No", errorData: { code: "mfa_required", data: { challenge: "x" } } };
+    server.answerNext = () => Promise.resolve(Response.json(refused, { status: 403 }));
+    const expected = { name: "AccountError", code: "mfa_required", message: "No", data: { challenge: "x" } };
+    await assert.rejects(tab.client.auth.completeRedirect(), expected);
+    assert.deepEqual(server.requests, [["oauth/verify", { token: "abc" }]]);
+    assert.equal((await elsewhere.promise).code, "mfa_required");
+    server.answerNext = () => Promise.reject(new TypeError("offline"));
+    location.hash = `#svc_sign_in_token=abc&svc_state=${
+      stateIn(tab.client.auth.oauthAddress("x", "http://x"))
+    }`;
+    await assert.rejects(tab.client.auth.completeRedirect(), { name: "TypeError", message: "offline" });
   } finally {
     page[Symbol.dispose]();
   }

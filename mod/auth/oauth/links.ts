@@ -5,7 +5,6 @@ import type { Identity } from "../../functions/identity.ts";
 import type { AccountParts } from "../accounts.ts";
 import { checkOwnPassword } from "../own_account.ts";
 import { system } from "../system_calls.ts";
-import type { Tokens } from "../tokens/session_tokens.ts";
 import type { SignIns } from "./sign_ins.ts";
 
 export const startLinkArgs = z.strictObject({
@@ -50,19 +49,14 @@ export class Links {
     return { link };
   }
 
-  /**
-   * Links the identity that the browser of the caller's session returned with. Returns tokens if an anonymous user has signed up or
-   * in with it.
-   */
+  /** Links the identity that the browser of the caller's session returned with. Returns the name of its provider. */
   async finish(
     { token }: z.infer<typeof linkIdentityArgs>,
     identity: Identity,
-  ): Promise<{ readonly provider: string } & Partial<Tokens>> {
-    const { calls, hasher, policy, sessions } = this.#parts;
-    const prepared = sessions.prepare({});
-    const args = { tokenHash: hasher.hash("brought", token), session: prepared.row, signups: policy.signups };
-    const { provider, signedIn } = await calls.mutate(system.linkIdentity, args, { identity });
-    return { provider, ...signedIn !== null && await sessions.complete(signedIn, prepared) };
+  ): Promise<{ readonly provider: string }> {
+    const { calls, hasher, now } = this.#parts;
+    const args = { tokenHash: hasher.hash("brought", token), now: now() };
+    return { provider: await calls.mutate(system.linkIdentity, args, { identity }) };
   }
 
   async unlink({ identityId }: z.infer<typeof unlinkIdentityArgs>, identity: Identity): Promise<null> {

@@ -13,7 +13,7 @@ export interface OAuthRoutesOptions {
   readonly requester: (c: Context) => Requester;
   /** Origin of this server for the browser that sent a request. */
   readonly originOf: (c: Context) => string;
-  /** Called after each callback with the status the response would have without the redirect. */
+  /** Called after each callback that ends a sign-in or link, with the status the response would have without the redirect. */
   readonly onFinish?: (status: number) => void;
 }
 
@@ -37,7 +37,8 @@ export function oauthRoutes({ signIns, requester, originOf, onFinish }: OAuthRou
       onFinish?.(error instanceof ServiceError ? error.status : 500);
       throw error;
     });
-    onFinish?.(ended === null ? 400 : ended.status);
+    const outcome = ended === null ? 400 : ended.status;
+    if (outcome !== null) onFinish?.(outcome);
     if (ended === null) return c.text(UNKNOWN_STATE, 400);
     c.header("Set-Cookie", noStateCookie(cookieOptions(c, signIns.provider(provider).formPost)));
     return c.redirect(ended.location, status);

@@ -8,9 +8,9 @@ import { externalLimits } from "../limits.ts";
 import { svcState, withFragment } from "../redirects.ts";
 import type { Requester } from "../attempt_limits.ts";
 import { system } from "../system_calls.ts";
+import type { Tokens } from "../tokens/session_tokens.ts";
 import { sameSecret, type TokenHasher } from "../tokens/token_hash.ts";
 import { type FlowSecrets, type Identified, type Provider, ProviderError } from "./preset.ts";
-import type { ProvidedIdentity } from "../isolate_functions/identities/identity_rows.ts";
 
 interface SignInsOptions {
   readonly parts: AccountParts;
@@ -40,8 +40,8 @@ type Result = Readonly<Record<string, string>>;
 interface Ended {
   /** The app's URL with the result in the fragment. */
   readonly location: string;
-  /** The status the response would have without the redirect. */
-  readonly status: number;
+  /** The status the response would have without the redirect; `null` if the client still has to sign in with the result. */
+  readonly status: number | null;
 }
 
 const STATE = /^[\w-]{43}$/;
@@ -139,7 +139,7 @@ export class SignIns {
       const result = await this.#result({ arrival, provider, flow, state, requester });
       return {
         location: withFragment(flow.redirectTo, { ...result, ...svcState(flow.appState) }),
-        status: 200,
+        status: "svc_sign_in_token" in result ? null : 200,
       };
     } catch (error) {
       const failure = this.#failure(error, arrival.provider);
@@ -157,38 +157,50 @@ export class SignIns {
       readonly requester: Requester;
     },
   ): Promise<Result> {
-    const { calls, hasher, policy, sessions } = this.#options.parts;
+    const { calls, hasher, now } = this.#options.parts;
     const secrets = secretsOf(hasher, { state, callback: flow.callback });
     const { identity, claims } = await provider.identify({ ...secrets, parameters: arrival.parameters });
-    if (flow.linkFor !== null) {
-      const signUp = { claims: boundedClaims(claims), linkByEmail: provider.linkByEmail };
-      const brought = { session: flow.linkFor, provider: arrival.provider, identity, signUp };
-      const token = await storeReturnedIdentity(this.#options.parts, brought);
-      if (token === null) {
-        throw new ServiceError("session_expired", "The session that requested the link has ended");
-      }
-      return { svc_link_token: token };
-    }
-    const prepared = sessions.prepare(requester);
-    const signedIn = await calls.mutate(system.signInWithProvider, {
-      arrival: {
-        identity,
+    const token = randomBytes(32).toString("base64url");
+    const isStored = await calls.mutate(system.storeIdentity, {
+      ...{
+        tokenHash: hasher.hash("brought", token),
+        session: flow.linkFor,
         provider: arrival.provider,
-        claims: boundedClaims(claims),
-        signups: policy.signups,
-        linkByEmail: provider.linkByEmail,
-        takenEmail: "refuse",
+        identity,
       },
-      session: prepared.row,
+      signUp: { claims: boundedClaims(claims), linkByEmail: provider.linkByEmail },
+      now: now(),
     });
-    if (!signedIn.ok) throw new ServiceError(signedIn.error);
-    const tokens = await sessions.complete(signedIn.session, prepared);
+    if (!isStored) throw new ServiceError("session_expired", "The session that requested the link has ended");
+    if (flow.linkFor !== null) return { svc_link_token: token };
+    // The client signs in with the token as its session, which may be that of an anonymous user.
+    if (flow.appState !== undefined) return { svc_sign_in_token: token };
+    const tokens = await this.#signIn(token, requester);
     return {
       svc_access_token: tokens.accessToken,
       svc_refresh_token: tokens.refreshToken,
       svc_expires_in: String(tokens.expiresIn),
       svc_user_id: tokens.userId ?? "",
     };
+  }
+
+  /** Signs in with the token of a returned identity. Throws `invalid_code`, `rate_limited`, the errors of a sign-up and `mfa_required`. */
+  verify(token: string, requester: Requester): Promise<Tokens> {
+    this.#options.parts.limits.finishFlow(requester.client);
+    return this.#signIn(token, requester);
+  }
+
+  async #signIn(token: string, requester: Requester): Promise<Tokens> {
+    const { calls, hasher, policy, sessions } = this.#options.parts;
+    const prepared = sessions.prepare(requester);
+    const signedIn = await calls.mutate(system.signInWithProvider, {
+      tokenHash: hasher.hash("brought", token),
+      signups: policy.signups,
+      session: prepared.row,
+    });
+    if (signedIn === null) throw new ServiceError("invalid_code");
+    if (!signedIn.ok) throw new ServiceError(signedIn.error);
+    return await sessions.complete(signedIn.session, prepared);
   }
 
   /** The error passed to the app. Details from the provider are only logged. */
@@ -241,20 +253,4 @@ function secretsOf(
     codeVerifier: hasher.hash("flow verifier", state),
     nonce: hasher.hash("flow nonce", state),
   };
-}
-
-/** Stores the identity until it is confirmed. Returns the confirmation token; `null` if the session has ended. */
-async function storeReturnedIdentity(
-  { calls, hasher, now }: AccountParts,
-  brought: {
-    readonly session: string;
-    readonly provider: string;
-    readonly identity: ProvidedIdentity;
-    readonly signUp: { readonly claims: Record<string, unknown>; readonly linkByEmail: boolean };
-  },
-): Promise<string | null> {
-  const token = randomBytes(32).toString("base64url");
-  const tokenHash = hasher.hash("brought", token);
-  const kept = await calls.mutate(system.storeIdentity, { ...brought, tokenHash, now: now() });
-  return kept ? token : null;
 }

@@ -2,8 +2,8 @@
 import type { SynclineClient } from "../client.ts";
 
 /**
- * Signs in as a new user without an address. Signing up afterwards, in any way, keeps the user's id and data; a provider needs
- * `client.auth.linkIdentity`. `ownAccount` has the field `anonymous`.
+ * Signs in as a new user without an address. Signing up afterwards, in any way, keeps the user's id and data. `ownAccount` has the
+ * field `anonymous`.
  *
  * @throws `AccountError`: `anonymous_disabled`, `rate_limited`
  */

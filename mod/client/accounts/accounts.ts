@@ -12,7 +12,7 @@ import { AccountSession, type TokenStorage } from "./account_session.ts";
 import { httpAddress } from "../connection/addresses.ts";
 import type { AuthState, FetchToken } from "./auth.ts";
 import type { Clock } from "../clock.ts";
-import { FunctionError, reportUnhandled } from "../errors.ts";
+import { reportUnhandled } from "../errors.ts";
 import { SynclineHttpClient } from "../http/http_client.ts";
 import type { JsonObject } from "../json_args.ts";
 import {
@@ -68,9 +68,6 @@ export type RedirectResult =
   | { readonly type: "emailVerified" }
   /** A password reset link: ask for a new password and call `resetPassword` with the token. */
   | { readonly type: "resetPassword"; readonly token: string };
-
-/** A linked identity; with tokens if an anonymous user signed up or in with it. */
-type Linked = { readonly provider: string } & Partial<Tokens>;
 
 /** The part of the page's history that is used; platforms without pages lack the type. */
 interface PageHistory {
@@ -231,8 +228,8 @@ export class Accounts {
   }
 
   /**
-   * Navigates to a provider, which returns to `redirectTo`. Default: the current page. An anonymous user loses its data: use
-   * `linkIdentity`.
+   * Navigates to a provider, which returns to `redirectTo`. Default: the current page. An anonymous user signs up with the identity,
+   * or signs in as the user to whom it belongs.
    */
   signInWithOAuth(provider: string, { redirectTo }: { readonly redirectTo?: string } = {}): void {
     leaveFor(this.oauthAddress(provider, redirectTo ?? pageAddress()));
@@ -240,7 +237,7 @@ export class Accounts {
 
   /**
    * Signs in with a provider in a popup window, which returns to `redirectTo`: a page of this app that calls
-   * `completeRedirect`. Call this directly in a click handler. An anonymous user loses its data: use `linkIdentity`.
+   * `completeRedirect`. Call this directly in a click handler.
    */
   async signInWithPopup(
     provider: string,
@@ -259,8 +256,8 @@ export class Accounts {
 
   /**
    * Navigates to a provider to link an additional identity to the signed-in user; see `completeRedirect`. Without the account's
-   * password, it fails with `confirmation_required` ten minutes after the sign-in, or with `factor_required`. An anonymous user
-   * signs up with the identity, or signs in as the user to whom it belongs.
+   * password, it fails with `confirmation_required` ten minutes after the sign-in, or with `factor_required`. For an anonymous
+   * user, this is `signInWithOAuth`.
    */
   async linkIdentity(
     provider: string,
@@ -300,42 +297,40 @@ export class Accounts {
       const data = this.#hasBegun ? JSON.parse(fields.get("svc_error_data") ?? "null") : null;
       throw this.#refuse([code, fields.get("svc_error_description") ?? "", data]);
     }
-    const link = fields.get("svc_link_token");
-    if (link !== null) return await this.#linked(link);
-    const [reset, verify, magic] = ["reset", "verify", "magic"].map((name) =>
+    const [link, reset, verify, magic, token] = ["link", "reset", "verify", "magic", "sign_in"].map((name) =>
       fields.get(`svc_${name}_token`)
     );
+    if (link) {
+      const linking = this.#asSession.action("_auth:linkIdentity", { token: link });
+      const { provider } = await this.#refusing(linking) as { provider: string };
+      return { type: "linked", provider };
+    }
     if (reset) return { type: "resetPassword", token: reset };
     if (verify) {
       await this.verifyEmail({ token: verify });
       return { type: "emailVerified" };
     }
-    if (magic) {
-      if (!this.#hasBegun) return { type: "magicLink", token: magic };
-      await this.signInWithMagic({ token: magic });
-    } else if (!this.#hasBegun) return { type: "ignored" };
+    if (!this.#hasBegun) return magic ? { type: "magicLink", token: magic } : { type: "ignored" };
+    if (magic) await this.signInWithMagic({ token: magic });
+    else if (token) await this.#refusing(this.signInAt("oauth/verify", { token }));
     else {
       await this.#signedIn({
-        accessToken: fields.get("svc_access_token") ?? undefined,
-        refreshToken: fields.get("svc_refresh_token") ?? undefined,
-        userId: fields.get("svc_user_id") ?? undefined,
+        accessToken: fields.get("svc_access_token"),
+        refreshToken: fields.get("svc_refresh_token"),
+        userId: fields.get("svc_user_id"),
       });
-      endPopup(null);
     }
+    endPopup(null);
     return { type: "signedIn" };
   }
 
-  /** Confirms a linked identity as the session that requested it. */
-  async #linked(token: string): Promise<RedirectResult> {
+  /** Reports the refusal of a request that finishes a sign-in or link. */
+  async #refusing<Result>(request: Promise<Result>): Promise<Result> {
     try {
-      const linked = await this.#asSession.action("_auth:linkIdentity", { token }) as Linked;
-      if (!linked.accessToken) return { type: "linked", provider: linked.provider };
-      await this.#signedIn(linked);
-      return { type: "signedIn" };
+      return await request;
     } catch (error) {
-      throw error instanceof FunctionError && error.code
-        ? this.#refuse([error.code, error.message, error.data])
-        : error;
+      const { code, message, data } = error as Partial<AccountError>;
+      throw code ? this.#refuse([code, message ?? "", data]) : error;
     }
   }
 

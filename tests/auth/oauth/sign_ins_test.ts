@@ -439,11 +439,55 @@ Deno.test("OA17 the client's state value is returned with the result or the refu
     }
     const fragment = fragmentOf(await signIns.back("github", parameters, { cookie }));
     assert.equal(fragment.get("svc_error"), agreed ? null : "access_denied");
-    assert.equal(fragment.has("svc_access_token"), agreed);
+    assert.equal(fragment.has("svc_sign_in_token"), agreed);
+    assert.equal(fragment.has("svc_access_token"), false);
     assert.equal(fragment.get("svc_state"), "a_-1");
   }
   for (const state of ["", "a b", "a%26svc_access_token%3Dx", "x".repeat(129)]) {
     const { status, body } = await begin(`app_state=${state}`);
     assert.deepEqual([status, body.errorData.code], [400, "bad_request"], state);
   }
+});
+
+Deno.test("OA18 a sign-in with app_state is finished with its token, once and within five minutes", async () => {
+  const counted: number[] = [];
+  await using signIns = await startTestSignIns({ onAnswer: (_, status) => void counted.push(status) });
+  const { accounts, at } = signIns;
+  const tokenOf = async () => {
+    const path = `/oauth/github?redirect_to=${encodeURIComponent(appUrl)}&app_state=mine`;
+    const { headers } = await accounts.get(path);
+    const cookie = headers.get("set-cookie")?.split(";")[0] ?? "";
+    const fragment = fragmentOf(
+      await signIns.back("github", at.github.agree(headers.get("location") ?? "", ann), { cookie }),
+    );
+    return fragment.get("svc_sign_in_token");
+  };
+  const verify = (token: string | null) => accounts.post("/oauth/verify", { token });
+  const [token, late] = [await tokenOf(), await tokenOf()];
+  assert.deepEqual(accounts.port.rows("_users"), [], "no one signs up before");
+  const answers = await Promise.all([verify(token), verify(token)]);
+  assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 400]);
+  const { body } = answers.find(({ status }) => status === 200) ?? assert.fail();
+  assert.equal((await accounts.identityOf(body.accessToken)).userId, body.userId);
+  accounts.clock.now += externalLimits.linkMs;
+  for (const old of [token, late, "x"]) {
+    const { status, body: refused } = await verify(old);
+    assert.deepEqual([status, refused.errorData.code], [400, "invalid_code"]);
+  }
+  assert.equal((await verify("x".repeat(101))).status, 400);
+  // Not the callbacks, whose sign-ins were not finished yet.
+  assert.deepEqual(counted.sort(), [200, 400, 400, 400, 400, 400]);
+});
+
+Deno.test("OA18 a refused sign-in with app_state is refused when its token is used", async () => {
+  await using signIns = await startTestSignIns({ signups: false });
+  const { accounts, at } = signIns;
+  const { headers } = await accounts.get(
+    `/oauth/work?redirect_to=${encodeURIComponent(appUrl)}&app_state=mine`,
+  );
+  const cookie = headers.get("set-cookie")?.split(";")[0] ?? "";
+  const back = await signIns.back("work", at.work.agree(headers.get("location") ?? "", ann), { cookie });
+  const token = fragmentOf(back).get("svc_sign_in_token");
+  const { status, body } = await accounts.post("/oauth/verify", { token });
+  assert.deepEqual([status, body.errorData.code], [403, "signups_disabled"]);
 });

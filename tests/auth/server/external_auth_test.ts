@@ -273,16 +273,24 @@ Deno.test({
         await status(other, "signedIn");
         return await userId();
       };
-      let anonymous = await signInAnonymously();
-      op.person = "carol";
-      await page.click("#link");
-      await result(page, '{"type":"signedIn"}');
-      await status(page, "signedIn");
-      assert.deepEqual([await userId(), await identities()], [anonymous, ["home"]]);
-      await page.click("#out");
-      await status(other, "signedOut");
+      for (
+        const [button, person, shown, provider] of [
+          ["#link", "carol", '{"type":"signedIn"}', "home"],
+          ["#redirect", "eve", '{"type":"signedIn"}', "work"],
+          ["#popup", "fay", '"done"', "work"],
+        ] as const
+      ) {
+        const userBefore = await signInAnonymously();
+        op.person = person;
+        await page.click(button);
+        await result(page, shown);
+        await status(page, "signedIn");
+        assert.deepEqual([await userId(), await identities()], [userBefore, [provider]], button);
+        await page.click("#out");
+        await status(other, "signedOut");
+      }
 
-      anonymous = await signInAnonymously();
+      const anonymous = await signInAnonymously();
       for (const tab of [page, other]) await tab.evaluate("states.length = 0");
       await page.evaluate("client.auth.signUp({ email: 'dan@example.com', password: 'correct horse' })");
       await page.waitForFunction("client.auth.account().then((account) => account?.anonymous === false)");

@@ -64,6 +64,7 @@ export class AccountServer {
       case "signup":
       case "signin":
       case "magic/verify":
+      case "oauth/verify":
       case "reset/confirm":
         if (body["password"] === "wrong") return failure(401, "invalid_credentials");
         return this.#start(body["email"] ?? "linked");

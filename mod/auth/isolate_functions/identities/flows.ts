@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { Id } from "../../../functions/api/service.ts";
 import { externalLimits } from "../../limits.ts";
 import { type AuthMutationCtx, internalMutation } from "../../tables.ts";
-import { eventOf, providerReturnSchema, resolveReturn, type ReturnRefusal } from "./identity_rows.ts";
+import { eventOf, resolveReturn, type ReturnRefusal, takeReturned } from "./identity_rows.ts";
 import { signIn } from "../factors/challenges.ts";
 import { newSessionSchema, type SignInResult } from "../session_rows.ts";
 
@@ -51,16 +51,21 @@ export type ProviderSignIn =
   | { readonly ok: true; readonly session: SignInResult }
   | { readonly ok: false; readonly error: ReturnRefusal };
 
+/** Signs in with a returned identity, which the anonymous user of the prior session signs up with; `null` if there is none. */
 export const signInWithProvider = internalMutation({
-  args: { arrival: providerReturnSchema, session: newSessionSchema },
-  handler: async (ctx, { arrival, session }): Promise<ProviderSignIn> => {
-    const arrived = await resolveReturn(ctx, arrival);
+  args: { tokenHash: z.string(), signups: z.boolean(), session: newSessionSchema },
+  handler: async (ctx, { tokenHash, signups, session }): Promise<ProviderSignIn | null> => {
+    const returned = await takeReturned(ctx, { tokenHash, now: session.now });
+    if (returned?.signUp === undefined) return null;
+    const { identity, provider, signUp } = returned;
+    const arrival = { identity, provider, ...signUp, signups, takenEmail: "refuse" as const };
+    const arrived = await resolveReturn(ctx, arrival, session);
     if (!arrived.ok) return arrived;
     return { ok: true, session: await signIn(ctx, eventOf(arrived.user, arrival), session) };
   },
 });
 
-/** Deletes abandoned sign-ins and unconfirmed identities. Returns whether more may remain. */
+/** Deletes abandoned sign-ins and returned identities. Returns whether more may remain. */
 export async function dropExpiredFlows(
   ctx: AuthMutationCtx,
   { now, rows }: { readonly now: number; readonly rows: number },

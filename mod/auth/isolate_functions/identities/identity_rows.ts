@@ -108,6 +108,24 @@ export function identityBySubject(
     .withIndex("by_subject", (q) => q.eq("issuer", issuer).eq("subject", subject)).unique();
 }
 
+/** A returned identity, until the client links it or signs in with it. */
+export type ReturnedIdentity =
+  & Pick<AuthDoc<"_brought_identities">, "provider" | "session" | "signUp">
+  & { readonly identity: ProvidedIdentity };
+
+/** Takes the returned identity of a token. Works once; `null` if the token is unknown or has expired. */
+export async function takeReturned(
+  ctx: AuthMutationCtx,
+  { tokenHash, now }: { readonly tokenHash: string; readonly now: number },
+): Promise<ReturnedIdentity | null> {
+  const row = await ctx.db.query("_brought_identities")
+    .withIndex("by_token", (q) => q.eq("tokenHash", tokenHash)).unique();
+  if (row === null || row.expiresAt <= now) return null;
+  await ctx.db.delete(row._id);
+  const { provider, session, signUp } = row;
+  return { provider, session, signUp, identity: broughtIdentitySchema.parse(row) };
+}
+
 /** Whether the user of the address is the same person. Not with another identity of that issuer: the owner changed. */
 async function isSamePerson(
   ctx: AuthQueryCtx,

@@ -1,12 +1,11 @@
 /** Additional identities of a signed-in user: linked through a provider, confirmed by the same session, listed, unlinked. */
 import { z } from "zod";
-import { serviceErrors, UserError } from "../../../errors.ts";
+import { UserError } from "../../../errors.ts";
 import type { Id } from "../../../functions/api/service.ts";
 import { externalLimits } from "../../limits.ts";
 import { internalMutation, query } from "../../tables.ts";
 import { identitiesOf, waysIn } from "../account_rows.ts";
 import { isAnonymous } from "../anonymous_rows.ts";
-import { signIn } from "../factors/challenges.ts";
 import { hasFactor } from "../factors/factor_rows.ts";
 import {
   notSignedIn,
@@ -15,8 +14,7 @@ import {
   sessionToChange,
   signedInUser,
 } from "../own_account.ts";
-import { newSessionSchema, type SignInResult } from "../session_rows.ts";
-import { broughtIdentitySchema, eventOf, identityBySubject, link, resolveReturn } from "./identity_rows.ts";
+import { broughtIdentitySchema, identityBySubject, link, takeReturned } from "./identity_rows.ts";
 
 /** An identity that a user can sign in with. */
 export interface OwnIdentity {
@@ -45,7 +43,7 @@ export const listIdentities = query({
 
 /**
  * Stores a sign-in that links an additional identity. It belongs to the session of the caller, who has confirmed it recently or has
- * given the password of an account without a factor.
+ * given the password of an account without a factor. For anonymous users, it is a sign-in like any other.
  */
 export const prepareLink = internalMutation({
   args: {
@@ -58,8 +56,9 @@ export const prepareLink = internalMutation({
   handler: async (ctx, { passwordChecked, now, ...flow }): Promise<null> => {
     const session = await sessionToChange(ctx);
     const user = signedInUser(ctx);
-    const confirmed = passwordChecked && !await hasFactor(ctx, user);
-    if (!confirmed && !await isAnonymous(ctx, user)) await requireConfirmedUser(ctx, now);
+    const anonymous = await isAnonymous(ctx, user);
+    const confirmed = anonymous || passwordChecked && !await hasFactor(ctx, user);
+    if (!confirmed) await requireConfirmedUser(ctx, now);
     if ((await identitiesOf(ctx, user)).length >= externalLimits.identitiesPerUserMax) {
       throw new UserError("too_many_identities", "The account has reached the maximum number of identities");
     }
@@ -68,7 +67,7 @@ export const prepareLink = internalMutation({
       // Set when the browser is redirected: until then no return is possible.
       callback: "",
       expiresAt: now + externalLimits.flowMs,
-      linkFor: session._id,
+      ...(!anonymous && { linkFor: session._id }),
     });
     return null;
   },
@@ -94,69 +93,47 @@ export const beginLink = internalMutation({
   },
 });
 
-/** Stores the identity a browser returned with, until the requesting session confirms it. */
+/** Stores the identity a browser returned with. Returns `false` if the session that requested the link has ended. */
 export const storeIdentity = internalMutation({
   args: {
     tokenHash: z.string(),
-    session: z.string(),
+    /** The session that links it; `null` for a sign-in. */
+    session: z.string().nullable(),
     provider: z.string(),
     identity: broughtIdentitySchema,
-    /** Claims of the provider, and whether it may link by address; for anonymous users. */
     signUp: z.object({ claims: z.record(z.string(), z.unknown()), linkByEmail: z.boolean() }),
     now: z.number(),
   },
   handler: async (ctx, { session, identity, signUp, now, ...brought }): Promise<boolean> => {
-    const id = ctx.db.normalizeId("_sessions", session);
-    const asking = id === null ? null : await ctx.db.get(id);
-    if (asking === null) return false;
-    const anonymous = asking.user !== undefined && await isAnonymous(ctx, asking.user);
+    const id = session === null ? null : ctx.db.normalizeId("_sessions", session);
+    if (session !== null && (id === null || await ctx.db.get(id) === null)) return false;
     await ctx.db.insert("_brought_identities", {
       ...brought,
       ...identity,
-      ...(anonymous && { signUp }),
-      session: asking._id,
+      ...(id === null ? { signUp } : { session: id }),
       expiresAt: now + externalLimits.linkMs,
     });
     return true;
   },
 });
 
-/**
- * Links the returned identity if the caller's session requested it. An anonymous user signs up with it, or signs in as the user to
- * whom it belongs.
- */
+/** Links the returned identity if the caller's session requested it. Returns the name of its provider. */
 export const linkIdentity = internalMutation({
-  args: { tokenHash: z.string(), session: newSessionSchema, signups: z.boolean() },
-  handler: async (ctx, args): Promise<{ provider: string; signedIn: SignInResult | null }> => {
-    const { tokenHash, signups, session: { now } } = args;
+  args: { tokenHash: z.string(), now: z.number() },
+  handler: async (ctx, args): Promise<string> => {
     const session = await sessionToChange(ctx);
     const user = signedInUser(ctx);
     if (await ctx.db.get(user) === null) throw notSignedIn();
-    const row = await ctx.db.query("_brought_identities")
-      .withIndex("by_token", (q) => q.eq("tokenHash", tokenHash)).unique();
-    if (row === null || row.expiresAt <= now || row.session !== session._id) {
+    const returned = await takeReturned(ctx, args);
+    if (returned?.session !== session._id) {
       throw new UserError(
         "invalid_link",
         "Nothing to link, or the link was requested by another session",
       );
     }
-    await ctx.db.delete(row._id);
-    const { issuer, subject, email, name, provider, signUp } = row;
-    const identity = {
-      issuer,
-      subject,
-      ...(email !== undefined && { email }),
-      ...(name !== undefined && { name }),
-    };
-    if (signUp !== undefined && await isAnonymous(ctx, user)) {
-      const arrival = { identity, provider, ...signUp, signups, takenEmail: "refuse" as const };
-      const next = { ...args.session, userAgent: session.userAgent, priorSession: session._id };
-      const arrived = await resolveReturn(ctx, arrival, next);
-      if (!arrived.ok) throw new UserError(arrived.error, serviceErrors[arrived.error][1]);
-      return { provider, signedIn: await signIn(ctx, eventOf(arrived.user, arrival), next) };
-    }
-    const known = await identityBySubject(ctx, { issuer, subject });
-    if (known !== null && known.user === user) return { provider, signedIn: null };
+    const { identity, provider } = returned;
+    const known = await identityBySubject(ctx, identity);
+    if (known !== null && known.user === user) return provider;
     if (known !== null && await ctx.db.get(known.user) !== null) {
       throw new UserError("identity_in_use", "This identity belongs to another account");
     }
@@ -165,7 +142,7 @@ export const linkIdentity = internalMutation({
       throw new UserError("too_many_identities", "The account has reached the maximum number of identities");
     }
     await link(ctx, { user, identity, provider });
-    return { provider, signedIn: null };
+    return provider;
   },
 });
 
