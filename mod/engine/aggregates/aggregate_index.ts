@@ -59,20 +59,20 @@ interface AggregateSql {
   readonly node: string;
   /** Keys and counts of nodes. Parameters: level, from, to. */
   readonly nodes: string;
-  /** Compute the node that a key is in from the level below. Column: the key of the next node, or `END_OF_KEYS`. Parameters: level, key. */
+  /** Compute the node that a key is in from the level below. Parameters: level, key. */
   readonly computeLowest: string;
   readonly computeUpper: string;
   /**
-   * Adds a new entry to the node that its key is in, unless the node is too large for exact sums. Column: as above; no row if it did
-   * not. Parameters: level, key, values.
+   * Adds new entries to the node that a key is in, unless the node is too large for exact sums. Parameters: level, key, number of
+   * entries, and for each field sum, minimum and maximum.
    */
   readonly addToNode: string;
 }
 
 /** Levels of nodes above the entries. */
-export const LEVELS = 3;
+export const LEVELS = 2;
 /** One of this many keys, as a power of two, begins a node of the next level. */
-const FANOUT_BITS = 5;
+const FANOUT_BITS = 6;
 
 /** A sum of this many integers of this size is exact, in any order of its parts. */
 const EXACT_COUNT_MAX = 2 ** 20;
@@ -138,16 +138,15 @@ export function aggregateIndex(
   const assigned = `(count${columns(count, (at) => `s${at}, n${at}, x${at}`)})`;
   const end =
     `ifnull((SELECT key FROM ${nodes} WHERE level = ?1 AND key > ?2 ORDER BY key LIMIT 1), '${END_OF_KEYS}')`;
+  const itsNode =
+    `WHERE level = ?1 AND key = (SELECT key FROM ${nodes} WHERE level = ?1 AND key <= ?2 ORDER BY key DESC LIMIT 1)`;
   const compute = (totals: string) =>
     `UPDATE ${nodes} SET ${assigned} = (${totals} AND below.key >= ${nodes}.key AND below.key < ${end})
-      WHERE level = ?1 AND key = (SELECT key FROM ${nodes} WHERE level = ?1 AND key <= ?2 ORDER BY key DESC LIMIT 1)
-      RETURNING ${end}`;
+      ${itsNode}`;
   const added = columns(count, (at) => {
-    const either = (total: string, column: string) => `ifnull(${total}, ifnull(${column}, ?${at + 3}))`;
-    const [sum, min, max] = [`s${at} + ?${at + 3}`, `min(n${at}, ?${at + 3})`, `max(x${at}, ?${at + 3})`];
-    return `s${at} = ${either(sum, `s${at}`)}, n${at} = ${either(min, `n${at}`)}, x${at} = ${
-      either(max, `x${at}`)
-    }`;
+    const [sum, min, max] = [4, 5, 6].map((place) => `?${place + 3 * at}`);
+    return `s${at} = ifnull(s${at} + ${sum}, ifnull(s${at}, ${sum})), n${at} = ifnull(min(n${at}, ${min}), ifnull(n${at}, ${min})),
+      x${at} = ifnull(max(x${at}, ${max}), ifnull(x${at}, ${max}))`;
   });
   return {
     name,
@@ -179,9 +178,8 @@ export function aggregateIndex(
       node: `SELECT count${columns(count, (at) => `s${at}, n${at}, x${at}`)} FROM ${nodes} ${node} = ?`,
       nodes: `SELECT key, count FROM ${nodes} ${node} >= ? AND key < ? ORDER BY key`,
       computeLowest: compute(`SELECT ${entryColumns} FROM ${entries} AS below WHERE true`),
-      addToNode: `UPDATE ${nodes} SET count = count + 1${added}
-        WHERE level = ?1 AND key = (SELECT key FROM ${nodes} WHERE level = ?1 AND key <= ?2 ORDER BY key DESC LIMIT 1)
-          AND count < ${EXACT_COUNT_MAX} RETURNING ${end}`,
+      addToNode: `UPDATE ${nodes} SET count = count + ?3${added}
+        ${itsNode} AND count + ?3 <= ${EXACT_COUNT_MAX}`,
       computeUpper: compute(`SELECT ${nodeColumns} FROM ${nodes} AS below WHERE level = ?1 - 1`),
     },
   };

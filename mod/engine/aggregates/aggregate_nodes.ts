@@ -1,15 +1,12 @@
 /**
  * Keeps the nodes of aggregates up to date. Nodes are computed from the level below: minima follow deletions, and sums have the
- * same rounding in every copy of a database. A single new entry is added to its nodes instead where the sums have no rounding.
+ * same rounding in every copy of a database. New entries are added to their nodes instead where the sums have no rounding.
  */
 import type { Connection } from "../connection.ts";
 import { EngineError } from "../errors.ts";
 import { engineLimits } from "../limits.ts";
 import { END_OF_KEYS } from "../types.ts";
 import { type AggregateEntry, type AggregateIndex, isExact, levelOf, LEVELS } from "./aggregate_index.ts";
-
-/** With more new entries in a node than this, it is computed: that takes as long as three additions. */
-const ADDITIONS_MAX = 3;
 
 /** Keys whose nodes are computed at the end of the group, or before a read: changes of a group share nodes. */
 export class PendingNodes {
@@ -80,23 +77,21 @@ export class PendingNodes {
       const exists = connection.statement(sql.hasEntry).get(key) !== undefined;
       connection.statement(exists ? sql.addNode : sql.removeNode).run(level, key);
     }
-    let end = "";
-    let isComputed = true;
-    let additionsLeft = 0;
-    for (const key of keys) {
+    for (let at = 0; at < keys.length;) {
+      const key = keys[at] ?? "";
       const isNode = levelOf(key) >= level;
       if (isNode) {
         // A new or removed node changes the one before it.
         const before = connection.statement(sql.nodeBefore).get(level, key)?.[0] as string;
         computeNode(connection, index, { level, key: before });
       }
-      if (key >= end) additionsLeft = ADDITIONS_MAX;
-      // A computation contains all keys of the node.
-      else if (isComputed) continue;
-      const added = isNode || additionsLeft-- === 0 ? null : additions?.get(key) ?? null;
-      const next = added === null ? undefined : connection.statement(sql.addToNode).get(level, key, ...added);
-      isComputed = next === undefined;
-      end = next === undefined ? computeNode(connection, index, { level, key }) : next[0] as string;
+      const end = endOf(connection, index, { level, key });
+      const first = at;
+      while (at < keys.length && (keys[at] ?? "") < end) at++;
+      const totals = isNode ? null : totalsOf(index, keys.slice(first, at), additions);
+      if (totals === null || connection.statement(sql.addToNode).run(level, key, ...totals).changes === 0) {
+        computeNode(connection, index, { level, key });
+      }
     }
   }
 
@@ -156,6 +151,27 @@ function damaged({ name }: AggregateIndex): EngineError {
   );
 }
 
+/** Returns the number of new entries, and for each field sum, minimum and maximum; `null` if other changes are among them. */
+function totalsOf(
+  { sum }: AggregateIndex,
+  keys: readonly string[],
+  additions: ReadonlyMap<string, AggregateEntry["values"] | null> | null,
+): (number | null)[] | null {
+  const totals: (number | null)[] = [keys.length, ...sum.flatMap(() => [null, null, null])];
+  for (const key of keys) {
+    const values = additions?.get(key) ?? null;
+    if (values === null) return null;
+    for (const [field, value] of values.entries()) {
+      const at = 1 + 3 * field;
+      if (value === null) continue;
+      totals[at] = (totals[at] ?? 0) + value;
+      totals[at + 1] = Math.min(totals[at + 1] ?? value, value);
+      totals[at + 2] = Math.max(totals[at + 2] ?? value, value);
+    }
+  }
+  return totals;
+}
+
 interface Node {
   readonly level: number;
   readonly key: string;
@@ -166,10 +182,9 @@ function endOf(connection: Connection, { sql }: AggregateIndex, { level, key }: 
   return (connection.statement(sql.nodeAfter).get(level, key)?.[0] ?? END_OF_KEYS) as string;
 }
 
-/** Computes the node that a key is in from the level below. Returns the key of the next node. */
-function computeNode(connection: Connection, { sql }: AggregateIndex, { level, key }: Node): string {
-  return connection.statement(level === 1 ? sql.computeLowest : sql.computeUpper).get(level, key)
-    ?.[0] as string;
+/** Computes the node that a key is in from the level below. */
+function computeNode(connection: Connection, { sql }: AggregateIndex, { level, key }: Node): void {
+  connection.statement(level === 1 ? sql.computeLowest : sql.computeUpper).run(level, key);
 }
 
 /** Adds an entry to a new aggregate. Call {@linkcode computeNodes} after the last one. */
