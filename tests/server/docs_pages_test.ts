@@ -69,6 +69,11 @@ Deno.test("DO2 pages are served as Markdown, and llms.txt lists them", async () 
   for (const path of paths) assert.match(await text(path), /^# /);
 });
 
+Deno.test("DO1 the page about metrics links to the dashboard for Grafana", async () => {
+  assert.match(await text("metrics"), /<a href="grafana\.json">/);
+  assert.equal(JSON.parse(await text("grafana.json")).title, "Syncline");
+});
+
 Deno.test("DO1 HTML and unknown links in a page are rendered as text", async () => {
   await using folder = await TempFolder.with({
     "bad.md":

@@ -6,6 +6,7 @@ import {
   type DocsSite,
   docsStyle,
   findSections,
+  GRAFANA_FILE,
   type PageGroup,
   pageHtml,
 } from "./page_html.ts";
@@ -31,6 +32,9 @@ export class DocsPages {
    */
   async respond(path: string, query = ""): Promise<Response | null> {
     if (path === "style.css") return respondWith(docsStyle, "text/css");
+    if (path === GRAFANA_FILE) {
+      return respondWith(await Deno.readTextFile(join(this.#folder, path)), "application/json");
+    }
     const site = await this.#load();
     if (path === "") return respondWith(pageHtml(site, { kind: "index" }), "text/html");
     if (path === "search") {

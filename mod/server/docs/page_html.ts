@@ -38,6 +38,9 @@ export interface DocsSite {
   readonly pages: ReadonlyMap<string, DocsPage>;
 }
 
+/** The one file of the documentation that is no page: a dashboard for Grafana. */
+export const GRAFANA_FILE = "grafana.json";
+
 /** Style sheet of the documentation, for light and dark themes and screens of any width. */
 export const docsStyle =
   `:root { color-scheme: light dark; --line: light-dark(#ddd, #444); --soft: light-dark(#f5f5f5, #222); }

@@ -1,6 +1,6 @@
 /** Renders a page of the documentation as HTML. Links to files outside the documentation become plain text. */
 import { Marked, type Token } from "marked";
-import { escapeHtml, type RenderedPage, type Section } from "./page_html.ts";
+import { escapeHtml, GRAFANA_FILE, type RenderedPage, type Section } from "./page_html.ts";
 
 /** Renders Markdown. `pages` are the names of all pages; links to others are dropped. */
 export function renderPage(
@@ -66,6 +66,7 @@ function targetOf(href: string, pages: readonly string[]): string | null {
   if (/^https?:\/\//.test(href) || href.startsWith("#")) return escapeHtml(href);
   const [, name = "", anchor = ""] = /^([\w-]+)\.md(#[\w-]*)?$/.exec(href) ?? [];
   if (name === "README") return `./${anchor}`;
+  if (href === GRAFANA_FILE) return href;
   return pages.includes(name) ? name + anchor : null;
 }
 

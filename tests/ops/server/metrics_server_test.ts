@@ -80,7 +80,36 @@ Deno.test("[ME3] [ME4] a running server requires its token; an access token is r
   );
 });
 
-Deno.test("[ME5] [ME6] [ME8] metrics change with calls, commits, sockets, files, sign-ins and backups", async (t) => {
+/** Checks the queries of the dashboard against the metrics of a server that has made a backup and replicates nothing. */
+async function checkDashboard(families: Map<string, Family>): Promise<void> {
+  const dashboard = await Deno.readTextFile(new URL("../../../docs/grafana.json", import.meta.url));
+  const queries: string[] = [];
+  JSON.parse(dashboard, (key, value) => {
+    if (key === "expr") queries.push(value);
+    return value;
+  });
+  assert.ok(queries.length > 20);
+  const table = await Deno.readTextFile(new URL("../../../docs/metrics.md", import.meta.url));
+  for (const query of queries) {
+    const [name = ""] = /syncline_\w+/.exec(query) ?? [];
+    // Only servers that replicate have these.
+    if (name.startsWith("syncline_replication_")) {
+      assert.ok(table.includes(`\`${name}\``), query);
+      continue;
+    }
+    const family = families.get(name.replace(/_bucket$/, ""));
+    const samples = family?.samples.get(name);
+    assert.ok(samples !== undefined && samples.length > 0, query);
+    assert.equal(/rate\(|increase\(/.test(query), family?.type !== "gauge", query);
+    const grouped = /by \(([^)]*)\)/.exec(query)?.[1]?.split(", ") ?? [];
+    const matched = [...query.matchAll(/(\w+)(?:=~|!=|=)"/g)].map(([, label = ""]) => label);
+    for (const label of [...grouped, ...matched].filter((label) => label !== "instance")) {
+      assert.ok(samples.every(({ labels }) => label in labels), `${query}: ${label}`);
+    }
+  }
+}
+
+Deno.test("[ME5] [ME6] [ME8] [ME10] metrics change with calls, commits, sockets, files, sign-ins and backups", async (t) => {
   await using server = await startTestServer({ functions, config: { metrics: { token: null } } });
 
   await t.step("[ME6] calls by kind and outcome, and their commits", async () => {
@@ -217,6 +246,7 @@ Deno.test("[ME5] [ME6] [ME8] metrics change with calls, commits, sockets, files,
     const madeAt = Date.parse(made.body.createdAt) / 1000;
     const lastAt = valueOf(families, "syncline_backup_last_success_timestamp_seconds") ?? 0;
     assert.ok(lastAt <= madeAt && lastAt > madeAt - 60, `${lastAt}, ${madeAt}`);
+    await checkDashboard(families);
     await server.restart();
     const later = await read(server);
     assert.equal(valueOf(later, "syncline_backup_last_success_timestamp_seconds"), madeAt);
