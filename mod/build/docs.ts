@@ -304,7 +304,9 @@ export async function generatedPages(): Promise<Map<string, string>> {
     streams: `${repository}mod/client/streams/mod.ts`,
     reactStreams: `${repository}mod/client/react/streams/mod.ts`,
   };
-  const bindings = ["vue"].map((name) => [name, `${repository}mod/client/${name}/mod.ts`] as const);
+  const bindings = ["vue", "svelte", "solid"].map((name) =>
+    [name, `${repository}mod/client/${name}/mod.ts`] as const
+  );
   const functions = new ApiReference([api.functions, api.testing]);
   const { functions: _, testing: __, ...ofClients } = api;
   const client = new ApiReference(Object.values(ofClients));

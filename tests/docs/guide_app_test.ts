@@ -74,6 +74,9 @@ function withReact(text: string): string {
       "react-dom/client": `${project.imports["@types/react-dom"]}/client`,
       "vitest": new URL("vitest_stand_in.ts", import.meta.url).href,
       "vue": project.imports["vue"],
+      "svelte": project.imports["svelte"],
+      "svelte/reactivity": project.imports["svelte/reactivity"],
+      "solid-js": project.imports["solid-js"],
     },
     compilerOptions: { jsx, jsxImportSource, lib: ["deno.window", "dom"] },
   });

@@ -1,11 +1,14 @@
 /** The templates of frameworks other than React: two users with a browser each see each other's changes. */
 import assert from "node:assert/strict";
-import { build, type Plugin, stop } from "esbuild";
+import { transformAsync } from "@babel/core";
+import solid from "babel-preset-solid";
+import { build, type Plugin, stop, transform } from "esbuild";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Browser, Page } from "playwright-core";
+import { compile } from "svelte/compiler";
 import { compileScript, parse } from "vue/compiler-sfc";
-import { BINDINGS } from "../../mod/client/build/package_files.ts";
+import { BINDINGS, FRAMEWORKS } from "../../mod/client/build/package_files.ts";
 import { copyTemplate } from "../../mod/npm/node/scaffold.ts";
 import { startTestServer } from "../auth/server/test_server.ts";
 import { launchChromium } from "../support/chromium.ts";
@@ -25,6 +28,23 @@ const compilers: Readonly<Record<Framework, Plugin>> = {
         const { descriptor } = parse(await Deno.readTextFile(path), { filename: path });
         const { content } = compileScript(descriptor, { id: path, inlineTemplate: true });
         return { contents: content, loader: "ts" };
+      }),
+  },
+  svelte: {
+    name: "svelte",
+    setup: ({ onLoad }) =>
+      onLoad({ filter: /\.svelte$/ }, async ({ path }) => {
+        const { js } = compile(await Deno.readTextFile(path), { filename: path });
+        return { contents: js.code, loader: "js" };
+      }),
+  },
+  solid: {
+    name: "solid",
+    setup: ({ onLoad }) =>
+      onLoad({ filter: /\.tsx$/ }, async ({ path }) => {
+        const source = await transform(await Deno.readTextFile(path), { loader: "tsx", jsx: "preserve" });
+        const compiled = await transformAsync(source.code, { presets: [solid], configFile: false });
+        return { contents: compiled?.code ?? "", loader: "js" };
       }),
   },
 };
@@ -93,7 +113,7 @@ Deno.test({
   sanitizeResources: false,
   async fn(t) {
     await using folder = new TempFolder();
-    await linkPackages(join(folder.path, "node_modules"), BINDINGS, import.meta.url);
+    await linkPackages(join(folder.path, "node_modules"), FRAMEWORKS, import.meta.url);
     const apps: string[] = [];
     try {
       for (const framework of BINDINGS) apps.push(await buildTemplate(framework, folder.path));

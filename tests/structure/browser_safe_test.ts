@@ -17,6 +17,8 @@ const ENTRY_POINTS = [
   "mod/client/streams/mod.ts",
   "mod/client/react/streams/mod.ts",
   "mod/client/vue/mod.ts",
+  "mod/client/svelte/mod.ts",
+  "mod/client/solid/mod.ts",
   "mod/functions/api/mod.ts",
 ];
 

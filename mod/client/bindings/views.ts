@@ -34,6 +34,19 @@ export interface LiveList<Row> {
 /** Loads the next page; default size: that of the first page. Ignored unless the status is `CanLoadMore`. */
 export type LoadMore = (numItems?: number) => void;
 
+/** A live list of pages, and a function to load more. */
+export interface PaginatedQuery<Row> extends LiveList<Row> {
+  readonly loadMore: LoadMore;
+}
+
+/** Returns the current view as one object, whose properties are tracked where they are read. */
+export function gettersOf<View extends object>(view: () => View): View {
+  const getters = Object.keys(view()).map((key) =>
+    [key, { enumerable: true, get: () => view()[key as keyof View] }] as const
+  );
+  return Object.defineProperties({} as View, Object.fromEntries(getters));
+}
+
 /** Returns a tracked function that returns a query. `args` are arguments, `"skip"`, or a function that returns them. */
 export function liveQuery<Result>(
   client: SynclineClient,

@@ -5,6 +5,8 @@ export const ENTRIES = {
   client: "../mod.ts",
   react: "../react/mod.ts",
   vue: "../vue/mod.ts",
+  svelte: "../svelte/mod.ts",
+  solid: "../solid/mod.ts",
   accounts: "../account_features/mod.ts",
   "react/accounts": "../react/accounts/mod.ts",
   "react/account-forms": "../react/account_forms/mod.ts",
@@ -28,13 +30,19 @@ export function exportOf(name: string): Readonly<Record<string, string>> {
 }
 
 /** Entries for frameworks other than React. */
-export const BINDINGS = ["vue"] as const;
+export const BINDINGS = ["vue", "svelte", "solid"] as const;
 
 /** Peer dependencies with their minimum versions. */
-export const PEERS: Readonly<Record<string, string>> = { react: ">=19", vue: ">=3.5", zod: "^4" };
+export const PEERS: Readonly<Record<string, string>> = {
+  react: ">=19",
+  "solid-js": "^1.9",
+  svelte: ">=5.7",
+  vue: ">=3.5",
+  zod: "^4",
+};
 
 /** Peers that an app needs only for their entry. */
-export const FRAMEWORKS: readonly string[] = ["react", ...BINDINGS];
+export const FRAMEWORKS: readonly string[] = Object.keys(PEERS).filter((name) => name !== "zod");
 
 /** Left to the app's bundler. */
 export const EXTERNAL: readonly string[] = Object.keys(PEERS);

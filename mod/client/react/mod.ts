@@ -17,7 +17,7 @@ export type { PageStatus } from "../bindings/page_list.ts";
 export type { PageResult } from "../bindings/page_ranges.ts";
 export { useConnectionState } from "./use_connection_state.ts";
 export { Authenticated, AuthLoading, Unauthenticated, useAuth } from "./use_auth.ts";
-export type { AuthView } from "../bindings/auth_store.ts";
+export type { AuthView } from "../bindings/state_stores.ts";
 export { type Preloaded, preloadQuery } from "./preload_query.ts";
 export { usePreloadedQuery } from "./preloaded.ts";
 export type { CallArgs } from "../../protocol/client_function_names.ts";

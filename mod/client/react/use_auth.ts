@@ -8,7 +8,7 @@ import {
   useSyncExternalStore,
 } from "react";
 import type { AuthState } from "../accounts/auth.ts";
-import { accountsOf, authStore, type AuthView, loadingAuth, signedInView } from "../bindings/auth_store.ts";
+import { accountsOf, authStore, type AuthView, loadingAuth, signedInView } from "../bindings/state_stores.ts";
 import { useClient } from "./provider.ts";
 
 /**

@@ -9,7 +9,7 @@ export { type PaginatedRefs, type ReactiveArgs, usePaginatedQuery, useQuery } fr
 export { useAction, useMutation } from "./use_call.ts";
 export { type AuthRefs, useAuth, useConnectionState } from "./use_state.ts";
 export type { RefsOf } from "./use_store.ts";
-export type { SignedInView } from "../bindings/auth_store.ts";
+export type { SignedInView } from "../bindings/state_stores.ts";
 export type { Act, Mutate, OptimisticUpdateOf } from "../bindings/calls.ts";
 export type { PageStatus } from "../bindings/page_list.ts";
 export type { PageResult } from "../bindings/page_ranges.ts";

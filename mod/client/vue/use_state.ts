@@ -4,10 +4,11 @@ import type { Accounts } from "../accounts/accounts.ts";
 import {
   accountsOf,
   authStore,
+  connectionStore,
   pageClient,
   type SignedInView,
   signedInView,
-} from "../bindings/auth_store.ts";
+} from "../bindings/state_stores.ts";
 import type { ConnectionState } from "../client.ts";
 import { useSyncline } from "./plugin.ts";
 import { type RefsOf, refsOf, useStore } from "./use_store.ts";
@@ -34,10 +35,6 @@ export function useAuth(): AuthRefs {
  * `useSyncline().connectionState()` on a timer.
  */
 export function useConnectionState(): ComputedRef<ConnectionState> {
-  const client = useSyncline();
-  const store = {
-    subscribe: (listener: () => void) => client.onConnectionState(listener),
-    read: () => client.connectionState(),
-  };
+  const store = connectionStore(useSyncline());
   return computed(useStore(() => store));
 }

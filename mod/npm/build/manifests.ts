@@ -44,7 +44,8 @@ async function remoteAddress(): Promise<string | null> {
 export async function synclineManifest(entries: readonly string[]): Promise<string> {
   return text({
     name: "syncline",
-    description: "A self-hosted realtime backend: server, commands, client and bindings for React and Vue",
+    description:
+      "A self-hosted realtime backend: server, commands, client and bindings for React, Vue, Svelte and Solid",
     ...common,
     ...links(await remoteAddress()),
     bin: { syncline: "bin/syncline.mjs" },

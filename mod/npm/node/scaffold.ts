@@ -18,11 +18,11 @@ import { renameWithRetries } from "./rename.ts";
 /** Folder of the package. This module is bundled into a file of its subfolder. */
 const home = fileURLToPath(new URL("..", import.meta.url));
 
-export const templates = ["react", "vue", "plain", "showcase", "server"] as const;
+export const templates = ["react", "vue", "svelte", "solid", "plain", "showcase", "server"] as const;
 export type Template = (typeof templates)[number];
 
 /** Templates of other frameworks than React. They contain the page, and take the rest from `react`. */
-const pages: readonly Template[] = ["vue"];
+const pages: readonly Template[] = ["vue", "svelte", "solid"];
 /** Files of `react` that do not depend on the framework. */
 const shared = [
   "functions",

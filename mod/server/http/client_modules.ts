@@ -21,6 +21,8 @@ const ENTRIES = {
   streams: "client/streams/mod.ts",
   react_streams: "client/react/streams/mod.ts",
   vue: "client/vue/mod.ts",
+  svelte: "client/svelte/mod.ts",
+  solid: "client/solid/mod.ts",
 } as const;
 
 interface CachedModule {

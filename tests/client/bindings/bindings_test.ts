@@ -4,10 +4,16 @@ import { build, stop } from "esbuild";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { SynclineClient } from "syncline/client";
+import { createComponent } from "solid-js";
+import { renderToString as renderSolid } from "solid-js/web";
+import type { Component } from "svelte";
+import { render as renderSvelte } from "svelte/server";
+import * as solidBinding from "syncline/solid";
+import * as svelteBinding from "syncline/svelte";
 import * as vueBinding from "syncline/vue";
-import { createSSRApp, h } from "vue";
-import { renderToString } from "vue/server-renderer";
-import { BINDINGS } from "../../../mod/client/build/package_files.ts";
+import { createSSRApp } from "vue";
+import { renderToString as renderVue } from "vue/server-renderer";
+import { BINDINGS, FRAMEWORKS } from "../../../mod/client/build/package_files.ts";
 import { launchChromium } from "../../support/chromium.ts";
 import { linkPackages } from "../../support/linked_packages.ts";
 import { ServerProcess } from "../../support/processes/server_process.ts";
@@ -17,7 +23,7 @@ import { api } from "../react/page/api.ts";
 
 async function buildPage(dir: string): Promise<void> {
   const packages = join(dir, "node_modules");
-  await linkPackages(packages, BINDINGS, import.meta.url);
+  await linkPackages(packages, FRAMEWORKS, import.meta.url);
   const entries = ["client", ...BINDINGS].map((name) => `syncline/${name}`);
   try {
     await build({
@@ -71,20 +77,58 @@ Deno.test({
   },
 });
 
-Deno.test("bindings leave the client unconnected during server rendering", async () => {
+Deno.test("bindings leave the client unconnected during server rendering", async (t) => {
   const client = new SynclineClient("http://127.0.0.1:9");
-  const app = createSSRApp({
-    setup() {
-      const { isLoading } = vueBinding.useQuery(api.rows.all, { list: "a" });
-      const pages = vueBinding.usePaginatedQuery(api.rows.page, { list: "a" }, { initialNumItems: 1 });
-      const { status, auth } = vueBinding.useAuth();
-      const connection = vueBinding.useConnectionState();
-      assert.throws(() => auth.signOut(), /server rendering/);
-      return () => h("p", [isLoading.value, pages.status.value, status.value, connection.value.phase].join());
-    },
+  const expected = "true,LoadingFirstPage,loading,idle";
+  const args = { list: "a" };
+  const page = { initialNumItems: 1 };
+
+  await t.step("vue", async () => {
+    const app = createSSRApp({
+      setup() {
+        const { isLoading } = vueBinding.useQuery(api.rows.all, args);
+        const { status } = vueBinding.usePaginatedQuery(api.rows.page, args, page);
+        const { status: authStatus, auth } = vueBinding.useAuth();
+        const connection = vueBinding.useConnectionState();
+        assert.throws(() => auth.signOut(), /server rendering/);
+        return () => [isLoading.value, status.value, authStatus.value, connection.value.phase].join();
+      },
+    });
+    app.use(vueBinding.SynclinePlugin, client);
+    assert.equal(await renderVue(app), expected);
   });
-  app.use(vueBinding.SynclinePlugin, client);
-  assert.equal(await renderToString(app), "<p>true,LoadingFirstPage,loading,idle</p>");
+
+  /** The same with a binding whose values are getters. */
+  const shown = (binding: typeof svelteBinding | typeof solidBinding) => {
+    const query = binding.useQuery(api.rows.all, args);
+    const pages = binding.usePaginatedQuery(api.rows.page, args, page);
+    const auth = binding.useAuth();
+    assert.throws(() => auth.auth.signOut(), /server rendering/);
+    return [query.isLoading, pages.status, auth.status, binding.useConnectionState().phase].join();
+  };
+
+  await t.step("svelte", () => {
+    let text = "";
+    const component = () => {
+      svelteBinding.provideSyncline(client);
+      text = shown(svelteBinding);
+    };
+    void renderSvelte(component as unknown as Component, { context: new Map() }).body;
+    assert.equal(text, expected);
+  });
+
+  await t.step("solid", () => {
+    const text = renderSolid(() =>
+      createComponent(solidBinding.SynclineProvider, {
+        client,
+        get children() {
+          return shown(solidBinding);
+        },
+      })
+    );
+    assert.equal(text, expected);
+  });
+
   assert.equal(client.connectionState().phase, "idle");
   client.close();
 });

@@ -2,9 +2,11 @@
 import { FunctionError, SynclineClient } from "syncline/client";
 import { api } from "../../react/page/api.ts";
 import { list, type Mount } from "./adapter.ts";
+import { mountSolid } from "./solid.ts";
+import { mountSvelte } from "./svelte.ts";
 import { mountVue } from "./vue.ts";
 
-const frameworks: Readonly<Record<string, Mount>> = { vue: mountVue };
+const frameworks: Readonly<Record<string, Mount>> = { vue: mountVue, svelte: mountSvelte, solid: mountSolid };
 
 /** Throws unless both have the same JSON. */
 function equal(actual: unknown, expected: unknown): void {

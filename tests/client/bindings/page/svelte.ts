@@ -1,0 +1,59 @@
+/** The component with the functions for Svelte. */
+import { mount, unmount } from "svelte";
+import { SvelteMap } from "svelte/reactivity";
+import { toStore } from "svelte/store";
+import {
+  provideSyncline,
+  useAction,
+  useAuth,
+  useConnectionState,
+  useMutation,
+  usePaginatedQuery,
+  useQuery,
+} from "syncline/svelte";
+import { api } from "../../react/page/api.ts";
+import { type Component, list, type Mount, putLocally } from "./adapter.ts";
+
+export const mountSvelte: Mount = (client, target) => {
+  /** Reactive without a compiler. */
+  const inputs = new SvelteMap<string, number | null>();
+  let component: Component | undefined;
+  function App(): Record<string, never> {
+    provideSyncline(client);
+    const row = useQuery(api.rows.text, () => {
+      const rank = inputs.get("rank") ?? null;
+      return rank === null ? "skip" : { list, rank };
+    });
+    const pages = usePaginatedQuery(api.rows.page, { list }, { initialNumItems: 1 });
+    const put = useMutation(api.rows.put);
+    const shout = useAction(api.rows.shout);
+    const connection = useConnectionState();
+    const auth = useAuth();
+    // Reads the values as a template does.
+    const ends = [() => row.data, () => pages.results, () => connection.isConnected, () => auth.status]
+      .map((read) => toStore<unknown>(read).subscribe(() => {}));
+    component = {
+      setRank: (rank) => inputs.set("rank", rank),
+      row: () => ({ data: row.data, error: row.error, isLoading: row.isLoading }),
+      pages: () => ({
+        ranks: pages.results.map(({ rank }) => rank),
+        status: pages.status,
+        isLoading: pages.isLoading,
+      }),
+      loadMore: () => pages.loadMore(),
+      put,
+      putNow: put.withOptimisticUpdate(putLocally),
+      shout: (text) => shout({ text }),
+      isConnected: () => connection.isConnected,
+      authStatus: () => auth.status,
+      unmount: () => {
+        for (const end of ends) end();
+        void unmount(mounted);
+      },
+    };
+    return {};
+  }
+  const mounted = mount(App, { target, context: new Map() });
+  if (component === undefined) throw new Error("The component was not mounted");
+  return component;
+};
