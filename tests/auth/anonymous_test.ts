@@ -190,7 +190,7 @@ Deno.test("AN3 signing in with a passkey, or with a second factor, lets the app 
   assert.deepEqual(accounts.port.rows("notes").map(({ owner }) => owner), [user.userId, enrolled.owner]);
 });
 
-Deno.test("AN2 of a promotion and a sign-up of the same address one gets it, and the other changes nothing", async () => {
+Deno.test("AN2 a concurrent promotion and sign-up with one address: one succeeds, and the other changes nothing", async () => {
   await using signIns = await start();
   const { accounts } = signIns;
   const { accessToken, userId } = await signInAnonymously(accounts);

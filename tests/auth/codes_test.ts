@@ -7,7 +7,7 @@ const MINUTE_MS = 60_000;
 const codeOf = ({ status, body }: { status: number; body: { errorData?: { code: string } } }) =>
   status === 200 ? "ok" : `${status} ${body.errorData?.code}`;
 
-/** A code that is not the one given. */
+/** A code other than the given one. */
 const wrong = (code: string) => ((Number(code) + 1) % 1_000_000).toString().padStart(6, "0");
 
 async function mailed(accounts: TestAccounts, to = email) {

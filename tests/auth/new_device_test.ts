@@ -101,7 +101,7 @@ Deno.test("ND1 ND2 only the first sign-in from another browser or system sends a
     );
   }));
 
-Deno.test("ND2 devices of sessions from before devices were recorded are known", () =>
+Deno.test("ND2 sessions from before devices were recorded count as known devices", () =>
   withUser(async (accounts, { userId = "" }) => {
     await signIn(accounts, FIREFOX);
     for (const { _id } of accounts.port.rows("_devices")) await accounts.port.deleteRow(String(_id));
@@ -112,7 +112,7 @@ Deno.test("ND2 devices of sessions from before devices were recorded are known",
     assert.ok(accounts.port.rows("_devices").every(({ owner }) => owner === userId));
   }));
 
-Deno.test("ND1 every way to sign in sends it: a mail, a reset, a second step", () =>
+Deno.test("ND1 every sign-in method sends it: a mail, a reset, a second step", () =>
   withUser(async (accounts, { userId: owner = "" }) => {
     await accounts.post("/magic/request", { email });
     const { token } = await accounts.mailTo(email) ?? {};

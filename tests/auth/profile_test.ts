@@ -1,4 +1,4 @@
-/** The fields that an app keeps of its users, on every way that makes or changes one. */
+/** The fields that an app stores for its users, for all ways to create or change a user. */
 import assert from "node:assert/strict";
 import { z } from "zod";
 import {
@@ -82,7 +82,7 @@ const nobody = { principal: null, userId: null, adminId: null, sessionId: null }
 const system = (accounts: TestAccounts, name: string, args: Record<string, unknown>) =>
   accounts.port.mutate({ udfPath: `_system/auth:${name}`, args, identity: nobody, origin: "system" });
 
-Deno.test("PF1 PF2 each user has a profile with defaults, however it was created, filled with the matching known data", async () => {
+Deno.test("PF1 PF2 each user has a profile with defaults and the matching known data, however it was created", async () => {
   await using signIns = await startTestSignIns({ app: parts });
   const { accounts } = signIns;
   await accounts.signUp("ann@example.com");
@@ -108,7 +108,7 @@ Deno.test("PF1 PF2 each user has a profile with defaults, however it was created
   assert.deepEqual(await accounts.call("people:editors", {}, null), ["https://work.test/dan.png"]);
 });
 
-Deno.test("PF2 a token of another issuer fills the profile of the user it makes", async () => {
+Deno.test("PF2 a token of another issuer fills the profile of the user it creates", async () => {
   const key = await signingKey("ES256", "k");
   const outside = world({ "id.test": () => Response.json({ keys: [key.jwk] }) });
   const config = { issuers: [{ issuer: "https://id.test", audience: "app", keys: "https://id.test/keys" }] };

@@ -87,7 +87,7 @@ Deno.test("RT5 a session slides 30 days with each refresh and expires without on
   assert.equal(codeOf(await refresh(accounts, refreshToken)), "401 session_expired");
 });
 
-Deno.test("RT3 ten refreshes with one token at once: one succeeds, nine are stale, and the session survives", async () => {
+Deno.test("RT3 of ten concurrent refreshes with one token one succeeds, nine are stale, and the session survives", async () => {
   await using accounts = await startTestAccounts();
   let { refreshToken } = await accounts.signUp("a@example.com");
   for (let round = 0; round < 20; round++) {

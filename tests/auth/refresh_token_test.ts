@@ -69,7 +69,7 @@ Deno.test("tokens of the first version contain their family and generation", () 
   assert.deepEqual(earlier.open("rzD09at5nGL-_vAHWOCaPXY3Oo380n6rpRHbZEsWQP4"), { family, generation: 3 });
 });
 
-/** Returns a token as the first version made it. */
+/** Returns a token of the first version. */
 function encryptedToken(key: Uint8Array, family: string, generation: number): string {
   const hmac = (by: Uint8Array, data: string | Uint8Array) => createHmac("sha256", by).update(data).digest();
   const random = randomBytes(16);

@@ -16,7 +16,7 @@ const posts = [
 ];
 
 for (const path of posts) {
-  Deno.test(`AE1 POST ${path} takes JSON objects of a bounded size only`, async () => {
+  Deno.test(`AE1 POST ${path} accepts only JSON objects of a bounded size`, async () => {
     await using accounts = await startTestAccounts();
     const refusals = [
       [{ text: "{" }, 400, "bad_request"],

@@ -166,7 +166,7 @@ Deno.test("tabs that renew at the same moment renew once", async () => {
   }
 });
 
-/** A client that is signed in and whose token the server has just refused. */
+/** A signed-in client whose token the server has just refused. */
 async function refused({ clock, server, storage }: ReturnType<typeof world>): Promise<Tab> {
   const tab = new Tab({ clock, server, storage });
   await tab.client.auth.signIn({ email: "ada", password: "right" });
@@ -259,7 +259,7 @@ Deno.test("a sign-out while the server renews is not undone by the answer", asyn
   assert.deepEqual(tokens(again), []);
 });
 
-Deno.test("a tab hears of a sign-in and a sign-out in another tab", async () => {
+Deno.test("a tab receives sign-ins and sign-outs of other tabs", async () => {
   const { clock, server, storage } = world();
   const page = pretendPage();
   try {
@@ -572,12 +572,12 @@ Deno.test("OA17 without storage no tokens are read from the address", async () =
   }
 });
 
-/** The state of the sign-in that an address begins. */
+/** The state of the sign-in that a URL starts. */
 function stateIn(address: string): string {
   return new URL(address).searchParams.get("app_state") ?? "";
 }
 
-/** Lets the client believe that it runs on a page with more tabs. */
+/** Simulates a page with more tabs. */
 function pretendPage(more: Record<string, unknown> = {}): Disposable {
   const page = Object.assign(new EventTarget(), { visibilityState: "visible" });
   const scope = globalThis as unknown as Record<string, unknown>;

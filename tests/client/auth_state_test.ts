@@ -75,7 +75,7 @@ Deno.test("tokens of the app take precedence, and the account client does not in
   assert.deepEqual([test.sentTokens(), asked], [["mine", "mine too", null], []]);
 });
 
-Deno.test("an effect that runs twice signs in once, and is never seen as signed out", async () => {
+Deno.test("an effect that runs twice signs in once, and never reports a signed-out state", async () => {
   using test = makeClient();
   const { client } = test;
   const effect = () => {
@@ -133,7 +133,7 @@ Deno.test("a listener may throw, end another one, and ask a client that was clos
   ]]);
 });
 
-Deno.test("a refresh signs in the user of the tokens it finds", async () => {
+Deno.test("a refresh signs in the user of the stored tokens", async () => {
   using test = makeClient();
   const { client, clock, reported } = test;
   client.authState();

@@ -1,4 +1,4 @@
-/** Tokens: sign-in over the socket, renewal, refusal, and getters that misbehave (CL12). */
+/** Tokens: sign-in over the socket, renewal, refusal, and invalid getters (CL12). */
 import assert from "node:assert/strict";
 import { tokenLife } from "../../mod/client/accounts/access_token.ts";
 import type { FetchToken } from "../../mod/client/mod.ts";
@@ -7,7 +7,7 @@ import { type FakeClock, settle } from "./support/fake_clock.ts";
 import type { FakeSocket } from "./support/fake_socket.ts";
 import { makeTestClient, transition, updated } from "./support/test_client.ts";
 
-/** A token of the given life in seconds, issued now. */
+/** A token with a lifetime in seconds, issued now. */
 function jwt(clock: FakeClock, { life = 900, name = "a" } = {}): string {
   const iat = Math.floor(clock.now() / 1000);
   const payload = btoa(JSON.stringify({ iat, exp: iat + life, name })).replaceAll("=", "");

@@ -64,7 +64,7 @@ Deno.test("omitted arguments are an empty object, required ones must be passed, 
   void client.mutation(needing).catch(() => {});
 });
 
-Deno.test("CL9 after a reconnection unanswered mutations are sent again as they were, actions in flight fail", async () => {
+Deno.test("CL9 after a reconnection unanswered mutations are sent again unchanged, and actions in flight fail", async () => {
   using test = makeTestClient();
   const { client, clock } = test;
   const first = await test.open();

@@ -91,7 +91,7 @@ Deno.test("waits double with each failure, half of them jitter, up to the limit"
   }
 });
 
-Deno.test("a useful message makes waits short again, a Ping does not", () => {
+Deno.test("a useful message makes waits short again, and a Ping does not", () => {
   const machine = new ConnectionMachine(() => 1);
   machine.step({ type: "start" });
   for (let failure = 0; failure < 5; failure++) {

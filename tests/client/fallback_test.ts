@@ -1,4 +1,4 @@
-/** When the client polls: the machine beside the connection, by hand. */
+/** When the client polls: the state machine of the fallback, without a client. */
 import assert from "node:assert/strict";
 import { Fallback } from "../../mod/client/connection/fallback.ts";
 import { FakeClock, settle } from "./support/fake_clock.ts";
@@ -43,7 +43,7 @@ Deno.test("after three attempts without an open socket, with a server that respo
   assert.deepEqual([fallback.phase, events], ["off", ["try", "begins", "ends"]]);
 });
 
-Deno.test("attempts that hang are noticed after 10 s and doubted for 2 s", async () => {
+Deno.test("hanging attempts are detected after 10 s and tolerated for 2 s", async () => {
   const { clock, events, probes, fallback, connect, answer } = makeFallback();
   connect("connecting");
   await clock.advance(9_999);

@@ -1,5 +1,5 @@
 /**
- * The client against the real server over a line that breaks in every way: each mutation is applied exactly once and in
+ * The client against the real server over a connection with all kinds of faults: each mutation is applied exactly once and in
  * order, each promise ends as the mutation did, each subscription ends equal to a fresh query.
  */
 import assert from "node:assert/strict";
@@ -28,7 +28,7 @@ class Writer {
   readonly author: string;
   readonly client: SynclineClient;
   readonly #total: number;
-  /** Numbers whose promise resolved, in the order they did. */
+  /** Numbers whose promise resolved, in that order. */
   readonly resolved: number[] = [];
   readonly refused: number[] = [];
   /** Newest results of the subscriptions. */
@@ -72,7 +72,7 @@ class Writer {
   }
 }
 
-Deno.test("CL9 over connections that fail in every way each mutation is applied once, in order, and seen", async () => {
+Deno.test("CL9 over failing connections each mutation is applied once, in order, and becomes visible", async () => {
   await using dataFolder = new TempFolder();
   const dataDir = dataFolder.path;
   const struck = new Map<string, number>();
@@ -88,7 +88,7 @@ Deno.test("CL9 over connections that fail in every way each mutation is applied 
   let strikes = 0;
   const onDone = () => {
     done++;
-    // Spread over the run; a strike that finds no healthy line is made up for by the next.
+    // Spread over the run. If no connection is healthy, the next fault makes up for it.
     while (strikes < size.faults * (done / size.mutations)) {
       const fault = FAULTS[Math.floor(Math.random() * FAULTS.length)] ?? "cut";
       if (!proxy.strike(fault, Math.random())) break;

@@ -25,7 +25,7 @@ class Actor {
   readonly expected = new Map<string, number[]>(LISTS.map((list) => [list, []]));
   resolved = 0;
   rejected = 0;
-  /** Rules of the contract that did not hold. */
+  /** Violated rules of the contract. */
   readonly violations: string[] = [];
 
   constructor(name: string, { clock, random }: { clock: FakeClock; random: () => number }) {
@@ -98,7 +98,7 @@ class Actor {
     return this.#next;
   }
 
-  /** Entries that the client shows, by subscribed list. */
+  /** Entries in the client, by subscribed list. */
   get shown(): ReadonlyMap<string, readonly Entry[]> {
     return this.#shown;
   }
@@ -114,7 +114,7 @@ async function run({ seed, mutations, cuts }: { seed: number; mutations: number;
   const clock = new FakeClock();
   const server = new ModelServer();
   const actors = ["x", "y", "z"].map((name) => new Actor(name, { clock, random }));
-  // A mutation is begun in every eighth step or so.
+  // Starts a mutation in about every eighth step.
   const cutShare = cuts / (mutations * 8);
   let mutated = 0;
   let cut = 0;

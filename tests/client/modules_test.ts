@@ -1,4 +1,4 @@
-/** The client as browsers load it: plain files whose types can be stripped, without packages and platform modules. */
+/** The client in the form that browsers load: plain files with erasable types, without packages and platform modules. */
 import assert from "node:assert/strict";
 import { stripTypeScriptTypes } from "node:module";
 import { CLIENT_VERSION } from "../../mod/client/version.ts";

@@ -1,4 +1,4 @@
-/** Reconnects to a real server: no client is shown less than it has seen or written (SG12). */
+/** Reconnects to a real server: no client receives an older state than it has seen or written (SG12). */
 import assert from "node:assert/strict";
 import { SynclineClient, SynclineHttpClient } from "../../mod/client/mod.ts";
 import { until } from "../support/waiting.ts";
@@ -10,7 +10,7 @@ const ROUNDS = 30_000_000;
 /** A client whose connection can be lost, and its results for an author's numbers. */
 class Tab {
   readonly client: SynclineClient;
-  /** Numbers shown, a list for each change. */
+  /** Received numbers, one list for each change. */
   readonly shown: number[][] = [];
   readonly #sockets: WebSocket[] = [];
 
@@ -31,7 +31,7 @@ class Tab {
   }
 }
 
-Deno.test("SG12 CL14 the result of a mutation stays visible over a reconnect beside a slow query", async () => {
+Deno.test("SG12 CL14 the result of a mutation stays visible over a reconnect during a slow query", async () => {
   await withServer(async (url) => {
     const other = new SynclineClient(url, { polling: false });
     const http = new SynclineHttpClient(url);
@@ -41,7 +41,7 @@ Deno.test("SG12 CL14 the result of a mutation stays visible over a reconnect bes
       other.subscribe("entries:slowly", { rounds: ROUNDS }, (numbers) => elsewhere = numbers);
       await until(() => elsewhere !== null && tab.shown.length === 1, { what: "first results" });
       for (let n = 1; n <= 3; n++) {
-        // The slow query begins to run at this commit, and does not know the next one.
+        // The slow query starts at this commit and does not include the next one.
         await http.mutation("entries:append", { author: "other", n: n + 100 });
         await tab.client.mutation("entries:append", { author: "a", n });
         assert.equal(tab.shown.at(-1)?.at(-1), n);

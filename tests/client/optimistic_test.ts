@@ -1,4 +1,4 @@
-/** Optimistic updates: layered, played again over new results, dropped in the moment the real result is there. */
+/** Optimistic updates: layered, replayed over new results, and removed together with the arrival of the real result. */
 import assert from "node:assert/strict";
 import {
   type FunctionName,
@@ -44,7 +44,7 @@ function ids(rows: readonly Row[] | undefined): string {
   return rows?.map(({ _id }) => _id).join("") ?? "";
 }
 
-Deno.test("CL7 an update shows immediately and is replaced by the real result in one step", async () => {
+Deno.test("CL7 an update is visible immediately and is replaced by the real result in one step", async () => {
   using test = await listening();
   const { client, seen, socket } = test;
   const done = client.mutation("m", {}, { optimisticUpdate: add({ _id: "?", n: 0 }) });
@@ -201,7 +201,7 @@ Deno.test("a query that is removed and added again does not show an old update",
   assert.deepEqual(seen, ["ax"]);
 });
 
-Deno.test("an update shows nothing for a query without a result, so a failure leaves nothing behind", async () => {
+Deno.test("an update has no effect on a query without a result, so a failure leaves nothing behind", async () => {
   using test = makeTestClient();
   const { client } = test;
   const seen: string[] = [];

@@ -46,7 +46,7 @@ Deno.test("polling waits for the token, uses it for every request and reports th
   assert.equal(await mutation, "m for a");
 });
 
-Deno.test("CL12 a token refused over HTTP is renewed once by force, and the refused request is repeated", async () => {
+Deno.test("CL12 a token refused over HTTP is renewed once, and the refused request is repeated", async () => {
   using test = makePollingTest();
   const { client, http } = test;
   accept(http, new Set(["new"]));
@@ -81,7 +81,7 @@ Deno.test("CL12 a session that ended while polling is renewed by force; if that 
   assert.deepEqual(changes, [true, false]);
 });
 
-Deno.test("after a sign-out or sign-in no result of the previous identity is seen", async () => {
+Deno.test("after a sign-out or sign-in no result of the previous identity is returned", async () => {
   using test = makePollingTest();
   const { client, http } = test;
   accept(http, new Set(["a", "b"]));

@@ -21,7 +21,7 @@ class World {
   readonly #sockets = new FakeSockets();
   readonly #lines = new Map<FakeSocket, Line>();
   readonly #shown = new Map<string, readonly Entry[]>();
-  /** Requests and answers on their way over HTTP. */
+  /** Requests and responses in transit over HTTP. */
   readonly #held: (() => void)[] = [];
   /** Whether sockets open, whether HTTP answers, whether it also fails now and then. */
   sockets = true;
@@ -62,7 +62,7 @@ class World {
     }, (error) => this.outcomes.set(n, error instanceof ConnectionLostError ? "lost" : "failed"));
   }
 
-  /** Lets the newest attempt open or fail, as things are. */
+  /** Opens the newest attempt or lets it fail. */
   connect(): void {
     const socket = this.#sockets.last;
     if (socket.dropped || this.#lines.has(socket)) return;
@@ -79,7 +79,7 @@ class World {
     }
   }
 
-  /** Carries messages over, each with this probability. */
+  /** Delivers messages, each with this probability. */
   carry(probability: number): void {
     for (const [socket, line] of this.#lines) {
       if (socket.dropped) this.server.cut(line), this.#lines.delete(socket);
@@ -94,7 +94,7 @@ class World {
     }
   }
 
-  /** Lets some request or answer over HTTP arrive, or all. */
+  /** Delivers one request or response over HTTP, or all. */
   release(count = 1): void {
     while (count-- > 0 && this.#held.length > 0) {
       this.#held.splice(Math.floor(this.#random() * this.#held.length), 1)[0]?.();
@@ -157,7 +157,7 @@ class World {
   }
 }
 
-/** Steps of all kinds, then some quiet time over one of the two ways. */
+/** Steps of all kinds, then a quiet period over one of the two connections. */
 async function run(seed: number): Promise<World> {
   const random = randomOf(seed);
   const world = new World(random);

@@ -1,4 +1,4 @@
-/** Results and calls over HTTP where no socket can be had, and the way back to a socket. */
+/** Results and calls over HTTP when no socket can be opened, and the return to a socket. */
 import assert from "node:assert/strict";
 import { ConnectionLostError, FunctionError } from "../../mod/client/mod.ts";
 import type { FakeSocket } from "./support/fake_socket.ts";
@@ -116,7 +116,7 @@ Deno.test("a query that fails is reported once and recovers; one without an answ
   assert.equal(client.connectionState().transport, "polling");
 });
 
-Deno.test("mutations over HTTP run one after another and resolve when a later round has shown their writes", async () => {
+Deno.test("mutations over HTTP run one after another and resolve when a later round contains their writes", async () => {
   using test = makePollingTest();
   const { client, http } = test;
   let n = 0;
@@ -214,7 +214,7 @@ Deno.test("CL9 a mutation without a response is sent again, an action is rejecte
   assert(!http.names.includes(null));
 });
 
-Deno.test("CL9 a mutation is repeated only if the server has said that it recognizes repetitions", async () => {
+Deno.test("CL9 a mutation is repeated only if the server recognizes repetitions", async () => {
   using test = makePollingTest();
   const { client, http } = test;
   http.recognises = false;

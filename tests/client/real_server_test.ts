@@ -60,7 +60,7 @@ Deno.test("an account signs up, authenticates the socket, and a sign-out ends it
       await until(() => here.authState().status === "signedIn", { what: "the sign-up" });
       const state = here.authState();
       assert(state.status === "signedIn" && state.userId !== null);
-      // A client that starts later finds the tokens where both keep them.
+      // A client that starts later finds the tokens in the shared storage.
       const there = open();
       await until(() => there.authState().status === "signedIn", { what: "the stored session" });
       await here.auth.signOut();
@@ -74,7 +74,7 @@ Deno.test("an account signs up, authenticates the socket, and a sign-out ends it
   });
 });
 
-Deno.test("ten tabs that share only a session refresh it at the same moments, and stay signed in", async () => {
+Deno.test("ten tabs that share only a session refresh it at the same times and stay signed in", async () => {
   const flags = ["--access-token-ttl", "2s"];
   await withServer(async (url) => {
     const storage = memoryStorage();

@@ -39,7 +39,7 @@ Deno.test("CL1 a new socket gets Connect, then one ModifyQuerySet with every que
   ]);
 });
 
-Deno.test("CL3 a Transition that starts elsewhere is not applied: the client drops the socket and starts over", async () => {
+Deno.test("CL3 a Transition with another start version is not applied: the client reconnects", async () => {
   using test = makeTestClient();
   const { client, sockets } = test;
   const seen: unknown[] = [];
@@ -197,7 +197,7 @@ Deno.test("a socket that cannot be created or written to is a failed attempt", a
   assert.deepEqual(last.take().map(({ type }) => type), ["Connect", "Mutation"]);
 });
 
-Deno.test("connectionState contains the state that apps show", async () => {
+Deno.test("connectionState contains the state for apps", async () => {
   using test = makeTestClient();
   const { client, clock } = test;
   const states: string[] = [];
@@ -221,7 +221,7 @@ Deno.test("connectionState contains the state that apps show", async () => {
   assert.equal(client.connectionState().phase, "connecting");
 });
 
-Deno.test("close rejects open calls, sends nothing more and leaves no timer", async () => {
+Deno.test("close rejects open calls, sends nothing more and leaves no timer behind", async () => {
   const test = makeTestClient();
   const { client, clock } = test;
   const seen: unknown[] = [];

@@ -76,7 +76,7 @@ Deno.test("typed text of six digits is a code, all other text is a recovery code
   assert.deepEqual(proofOf("1234567"), { recoveryCode: "1234567" });
 });
 
-Deno.test("MF1 a challenge in the page's address counts only for a sign-in that this browser began", async () => {
+Deno.test("MF1 a challenge in the page's address is valid only for a sign-in of this browser", async () => {
   const items = new Map<string, string>();
   const localStorage = {
     get length() {

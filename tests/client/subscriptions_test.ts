@@ -5,7 +5,7 @@ import { settle } from "./support/fake_clock.ts";
 import { makeTestClient, patched, stateOf, transition, updated } from "./support/test_client.ts";
 import { turn } from "../support/waiting.ts";
 
-Deno.test("CL5 equal queries share one queryId in any order of keys, and ids are never used again", async () => {
+Deno.test("CL5 equal queries share one queryId regardless of the order of keys, and ids are never reused", async () => {
   using test = makeTestClient();
   const { client } = test;
   const socket = await test.open();
@@ -93,7 +93,7 @@ Deno.test("a diff applies to the last result and keeps unchanged parts", async (
   assert.equal(seen[0]?.rows[0], seen[1]?.rows[0]);
 });
 
-Deno.test("CL4 a diff that does not fit drops the whole Transition", async () => {
+Deno.test("CL4 an inapplicable diff drops the whole Transition", async () => {
   using test = makeTestClient();
   const { client, clock } = test;
   const seen: unknown[] = [];

@@ -88,7 +88,7 @@ Deno.test("MF7 an account without a password sets up a factor only soon after a 
   assert.match((await start(accounts, (await signIn()).accessToken, {})).enrolmentId, /./);
 });
 
-Deno.test("MF7 of two enrolments the newer one counts, and two confirmations at once make one factor", async () => {
+Deno.test("MF7 the newer of two enrolments is valid, and two concurrent confirmations create one factor", async () => {
   await using accounts = await startTestAccounts();
   const { accessToken } = await verifiedUser(accounts);
   const older = await start(accounts, accessToken);
@@ -207,7 +207,7 @@ Deno.test("MF5 proving the ownership of an unverified account's address removes 
   assert.equal(accounts.port.rows("_recovery_codes").length, 0);
 });
 
-Deno.test("MF5 nothing of the factors of a deleted user or administrator remains", async () => {
+Deno.test("MF5 no data about the factors of a deleted user or administrator remains", async () => {
   await using accounts = await startTestAccounts();
   const { owner } = await enrolledUser(accounts);
   const other = await verifiedUser(accounts, "b@example.com");
@@ -290,7 +290,7 @@ Deno.test("MF8 administrators remove the factors of others only soon after a con
     await remove(secured.accessToken, path);
   }
   assert.equal(accounts.port.rows("_passkeys").length, 0);
-  // Users have no such function, and a session that ended confirms nothing.
+  // Users have no such function, and an ended session confirms nothing.
   const user = await accounts.signUp("b@example.com");
   await assert.rejects(confirm(user.accessToken, password));
 });
@@ -304,7 +304,7 @@ Deno.test("MF8 administrators change their factors only by the audited functions
     const call = accounts.call(`_auth:${name}`, args, accessToken);
     await assert.rejects(call, { message: "not_signed_in" }, name);
   }
-  // The proof was not used up, and nothing was removed.
+  // The proof is still valid, and nothing was removed.
   for (const name of ["proveFactor", "renewRecoveryCodes", "removeTotp"] as const) {
     await accounts.call(`_admin/administrators:${name}`, changes[name], accessToken);
   }

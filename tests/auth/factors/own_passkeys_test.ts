@@ -59,7 +59,7 @@ for (const [name, remove] of removals) {
   });
 }
 
-Deno.test("PK5 a passkey is removed soon after a proof only, and never as the last way to sign in", async () => {
+Deno.test("PK5 a passkey is removed only soon after a proof, and never as the last sign-in method", async () => {
   await using accounts = await startTestAccounts({ magicLink: false });
   const authenticator = new TestAuthenticator();
   const { accessToken, passkeyId } = await passkeyUser(accounts, authenticator);

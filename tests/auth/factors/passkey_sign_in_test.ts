@@ -240,7 +240,7 @@ Deno.test("PK3 a challenge of another key, or changed in any byte, is not genuin
   }
 });
 
-Deno.test("PK4 a counter that does not grow is refused, also of two sign-ins at once", async () => {
+Deno.test("PK4 a counter that does not grow is refused, also of two concurrent sign-ins", async () => {
   await using accounts = await startTestAccounts();
   const authenticator = new TestAuthenticator();
   await passkeyUser(accounts, authenticator);

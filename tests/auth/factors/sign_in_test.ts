@@ -153,7 +153,7 @@ Deno.test("MF2 five wrong codes end a sign-in, also concurrent ones", async () =
   assert.equal(codeIn(await accounts.post("/mfa/verify", { challenge: open, code })), "invalid_challenge");
 });
 
-Deno.test("MF3 a code works once: not in another sign-in, not for a step-up, not by two at once", async () => {
+Deno.test("MF3 a code can be used once: not in another sign-in, for a step-up, or concurrently", async () => {
   await using accounts = await startTestAccounts();
   const { secret, accessToken } = await enrolledUser(accounts);
   const code = codeOf(secret, accounts.clock.now);

@@ -57,7 +57,7 @@ Deno.test("XI2 XI3 XI4 XI5 XI6 tokens that are not valid are refused, each with 
   const keySet = shared.answer;
   for (const { name, token, error } of tokenVectors) {
     await t.step(name, async () => {
-      // Each as if it were the first: nothing is known of the issuer's keys for longer than this.
+      // Each as if it were the first, because the issuer's keys are cached for less than this.
       shared.accounts.clock.now += externalLimits.keysFreshMs + 1;
       shared.answer = keySet;
       assert.deepEqual(await shared.verify(await token(shared)), refused(error));
@@ -214,7 +214,7 @@ Deno.test("XI8 a user deleted while commits were missed is reported by the reche
   await accounts.port.deleteRow(userId ?? "");
   authenticator.applyCommits = apply;
   await authenticator.recheck();
-  // Sessions of the user are looked up for themselves.
+  // Sessions of the user are looked up separately.
   assert.deepEqual(ends, [{ principal: `user:${userId}`, withoutSession: true }]);
   assert.equal(
     (await accounts.identityOf(await signed(setup.claims({ sub: "bob" }), keys.rsa))).userId,
@@ -243,7 +243,7 @@ Deno.test("XI9 a hanging issuer delays no token with a known key, and its late r
   for (const verified of await Promise.all([first, ...more])) assert.equal(verified.ok, true);
   assert.equal(setup.asked.filter((url) => url.endsWith("/keys")).length, 2, "one request for all of them");
   late.resolve(Response.json({ keys: [keys.rsa.jwk] }));
-  // A key that was taken out counts no more, once the issuer has said so.
+  // A removed key is invalid when the issuer's new keys are known.
   await until(async () => {
     const verified = await setup.verify(await signed(setup.claims(), keys.ec));
     return !verified.ok && verified.error === keyFault;

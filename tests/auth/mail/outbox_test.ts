@@ -5,7 +5,7 @@ import { authLimits } from "../../../mod/auth/limits.ts";
 
 const mail = (to: string): Mail => ({ to, subject: "s", text: "t", html: "h" });
 
-/** An outbox whose clock, timers and mail server are in the test's hands. */
+/** An outbox whose clock, timers and mail server are controlled by the test. */
 function setUp(answer: (mail: Mail) => Promise<void>) {
   const clock = { now: 0 };
   const timers = new Set<{ callback: () => void; at: number }>();

@@ -1,4 +1,4 @@
-/** A real mail server for tests, which keeps the mails it was given. */
+/** A real mail server for tests, which stores received mails. */
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
 import PostalMime, { type Email } from "postal-mime";
 import { Buffer } from "node:buffer";

@@ -271,7 +271,7 @@ Deno.test("OC4 requests to one provider have a concurrency limit", async () => {
   await again;
 });
 
-Deno.test("OC4 a real server that sends forever, never responds or redirects is given up, and no connection remains open", async () => {
+Deno.test("OC4 a real server that sends forever, never responds or redirects is abandoned, and no connection remains open", async () => {
   const held = Promise.withResolvers<Response>();
   await using server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, (request) => {
     const { pathname } = new URL(request.url);

@@ -519,7 +519,7 @@ export const addressVectors: readonly AddressVector[] = [
   })),
 ];
 
-/** Where a sign-in might be made to end. */
+/** Redirect targets of an attacker. */
 export const redirectVectors: readonly string[] = [
   "https://evil.example.com/",
   "https://app.example.com.evil.example.com/auth",

@@ -11,7 +11,7 @@ import {
 
 const ann = { id: "4711", email: "ann@elsewhere.example", verified: true, name: "Ann" };
 
-/** Asks for a link as the owner of the token. */
+/** Requests a link as the owner of the token. */
 async function prepare(
   { accounts }: TestSignIns,
   accessToken: string,
@@ -31,7 +31,7 @@ async function depart(
   return await accounts.get(`/oauth/${provider}?link=${encodeURIComponent(link)}`);
 }
 
-/** The browser's way to the provider and back. Returns the fragment. */
+/** Follows the redirects to the provider and back. Returns the fragment. */
 async function bring(
   signIns: TestSignIns,
   link: string,
@@ -87,7 +87,7 @@ Deno.test("OK2 only the session that requested a link can complete it", async ()
   const attacker = await accounts.signUp("mallory@example.com");
   const refused = (token: string | null, accessToken: string | null) =>
     assert.rejects(accounts.call("_auth:linkIdentity", { token }, accessToken), /invalid_link|not_signed_in/);
-  // The attacker's link, begun in the victim's browser: the victim's identity would become the attacker's.
+  // The attacker's link in the victim's browser: it would add the victim's identity to the attacker's account.
   const lured = (await bring(signIns, await prepare(signIns, attacker.accessToken))).get("svc_link_token");
   await refused(lured, victim.accessToken);
   await refused(lured, null);

@@ -413,7 +413,7 @@ Deno.test("ME9 every return from a provider is counted once, by how it ended", a
   assert.deepEqual(counted, [
     ["provider_sign_in", 200],
     ["provider_sign_in", 403],
-    // The sign-in was over.
+    // The sign-in has ended.
     ["provider_sign_in", 400],
     ["provider_sign_in", 502],
     // The address belongs to another user there.

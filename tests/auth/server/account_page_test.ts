@@ -1,4 +1,4 @@
-/** The server's own page for links, in a browser: nothing is used before a click, and then it works. */
+/** The server's own page for links, in a browser: a link is used only after a click. */
 import assert from "node:assert/strict";
 import { launchChromium } from "../../support/chromium.ts";
 import { testConfig } from "../../server/support/fake_backend.ts";

@@ -1,4 +1,4 @@
-/** The commands `admin ...` as an operator types them, beside a server and without one. */
+/** The commands `admin ...` on the command line, with a running server and without one. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { createBackup } from "../../../mod/ops/backups/backup.ts";

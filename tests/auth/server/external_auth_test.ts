@@ -95,7 +95,7 @@ async function setUp(): Promise<Setup> {
   return { op, server, maker: { issuer, key }, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
 
-/** Each reason for which a token is refused, over a socket, which is closed, and over HTTP. */
+/** Each reason to refuse a token, over a socket, which is closed, and over HTTP. */
 async function refusals({ server, maker: { issuer, key } }: Setup): Promise<void> {
   const now = Math.floor(Date.now() / 1000);
   const claims = { iss: issuer, sub: "ann", aud: "app", iat: now, exp: now + 600 };

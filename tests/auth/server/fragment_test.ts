@@ -1,4 +1,4 @@
-/** Tokens in a page's address, in a browser: taken only where this browser began the sign-in. */
+/** Tokens in a page's address, in a browser: accepted only if this browser started the sign-in. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import type { Browser, BrowserContext, Page } from "playwright-core";
@@ -28,7 +28,7 @@ interface World {
   readonly server: TestServer;
   readonly browser: Browser;
   readonly linkTo: (email: string, count: number) => Promise<string>;
-  /** Signs an account in over HTTP: its id, and the fragment that a provider's callback would lead to. */
+  /** Signs an account in over HTTP. Returns its id and the fragment of a provider's callback. */
   readonly session: (email: string) => Promise<{ readonly userId: string; readonly fragment: string }>;
 }
 
@@ -110,7 +110,7 @@ const scenarios: readonly Scenario[] = [
       }
       await status(guest, `signedIn ${victim.userId}`);
 
-      // A sign-in that has begun is worth nothing to others either: they do not know its state.
+      // A started sign-in is useless to others too, because they do not know its state.
       const address = await guest.evaluate(() =>
         (globalThis as unknown as PageGlobals).client.auth.oauthAddress("github", location.href)
       );
@@ -194,7 +194,7 @@ const scenarios: readonly Scenario[] = [
       assert.equal(new URL(page.url()).hash, "");
       const app = await open(context, server.url);
       await status(app, "signedOut");
-      // The dashboard, which is of the same origin, notes that it opens the window.
+      // The dashboard has the same origin and records that it opens the window.
       const state = crypto.randomUUID();
       const note = (key: string) => localStorage.setItem(key, String(Date.now() + 60_000));
       await app.evaluate(note, `syncline-flow ${state}`);

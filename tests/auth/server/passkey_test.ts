@@ -1,4 +1,4 @@
-/** Passkeys on a whole server: in real isolates, live, over a restart and a restored backup. */
+/** Passkeys on a whole server: in real isolates, live, after a restart and in a restored backup. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { createBackup } from "../../../mod/ops/backups/backup.ts";
@@ -8,7 +8,7 @@ import { startTestServer } from "./test_server.ts";
 
 const password = "correct horse";
 
-Deno.test("PK1 passkeys are live, and a server keeps them over restarts and restores", async (t) => {
+Deno.test("PK1 passkeys are live, and remain after restarts and restores", async (t) => {
   await using server = await startTestServer();
   const { body: { accessToken: bearer } } = await server.post("/api/auth/signup", {
     email: "a@example.com",

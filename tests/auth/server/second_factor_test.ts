@@ -25,7 +25,7 @@ const functions = {
     export const actForgets = untypedAction((ctx) => { void ctx.auth.requireFactor(); return "done"; });`,
 };
 
-Deno.test("MF6 queries, mutations and actions wait for a factor, and a server keeps it over restarts and restores", async (t) => {
+Deno.test("MF6 queries, mutations and actions wait for a factor, which remains after restarts and restores", async (t) => {
   await using server = await startTestServer({ functions });
   const { body: { accessToken: bearer } } = await server.post("/api/auth/signup", { email, password });
   const call = async (kind: string, path: string, args = {}, token = bearer) =>

@@ -34,7 +34,7 @@ export interface StartOptions {
   readonly accounts?: Partial<ServeConfig["accounts"]>;
   /** Files of the app. */
   readonly functions?: Record<string, string>;
-  /** Called when an administrator asks for a restart; with `restartExitCode` in the configuration only. */
+  /** Called when an administrator requests a restart. Only with `restartExitCode` in the configuration. */
   readonly onRestart?: () => void;
 }
 
@@ -126,7 +126,7 @@ export async function bearerOf(server: TestServer): Promise<string> {
   return (await server.post("/api/auth/admin/setup", account)).body.accessToken;
 }
 
-/** A WebSocket whose messages are waited for by type. */
+/** A WebSocket with promises for messages by type. */
 export class TestSocket implements AsyncDisposable {
   readonly #socket: WebSocket;
   // deno-lint-ignore no-explicit-any -- messages of many shapes
@@ -150,7 +150,7 @@ export class TestSocket implements AsyncDisposable {
   }
 
   static async open(url: string, headers: Readonly<Record<string, string>> = {}): Promise<TestSocket> {
-    // The types of the platform know no headers here.
+    // The platform's types lack headers here.
     const socket = new WebSocket(url.replace(/^http/, "ws"), { headers } as unknown as string[]);
     const opened = new TestSocket(socket);
     await new Promise((resolve, reject) => {

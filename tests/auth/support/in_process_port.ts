@@ -19,7 +19,7 @@ import type { Ending, Outcome } from "../../../mod/functions/outcome.ts";
 export interface InProcessPort extends CallPort, AsyncDisposable {
   readonly info: (udfPath: string) => LoadedFunction | undefined;
   onCommits(listener: (entries: readonly CommitEntry[]) => void): void;
-  /** Documents of a table as they are stored now. */
+  /** Stored documents of a table. */
   rows(table: string): Record<string, unknown>[];
   /** Deletes a row directly, without the functions of accounts. */
   deleteRow(id: string): Promise<void>;

@@ -1,4 +1,4 @@
-/** A real OpenID provider on a local port. The user named in `person` consents at once. */
+/** A real OpenID provider on a local port. The user `person` consents immediately. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import Provider from "oidc-provider";
@@ -7,7 +7,7 @@ export interface OpenIdServer extends AsyncDisposable {
   readonly issuer: string;
   /** The user at the browser; `null` for a refusal. */
   person: string | null;
-  /** Takes up the client whose callbacks these are. */
+  /** Registers the client with these callbacks. */
   serve(redirectUris: readonly string[]): void;
   /** A token of the machine `robot` for an audience. */
   robotToken(audience: string): Promise<string>;
@@ -27,7 +27,7 @@ export async function startOpenIdServer(): Promise<OpenIdServer> {
       const provider = new Provider(issuer, configuration(redirectUris));
       const callback = provider.callback();
       answer = (request, response) => {
-        // Each sign-in asks for the user again, as in a private window.
+        // Each sign-in is a new one, like in a private window.
         if (request.url?.startsWith("/auth?")) delete request.headers.cookie;
         if (!request.url?.startsWith("/interaction/")) return void callback(request, response);
         const result = server.person === null

@@ -5,10 +5,10 @@ import { CompactSign, exportJWK, generateKeyPair, type JWK } from "jose";
 /** Answers requests to one host. */
 export type StandInHost = (request: Request) => Response | Promise<Response>;
 
-/** A world of hosts. Requests to any other host fail as they do where it does not exist. */
+/** Simulated hosts. Requests to any other host fail like those to unknown hosts. */
 export interface World {
   readonly fetch: typeof fetch;
-  /** Every URL that was asked for, in order. */
+  /** Requested URLs, in order. */
   readonly asked: string[];
 }
 

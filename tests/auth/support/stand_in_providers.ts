@@ -7,7 +7,7 @@ import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, ran
 import { jwtVerify } from "jose";
 import { signed, type SigningKey, signingKey, type StandInHost } from "./stand_in.ts";
 
-/** The user at the browser, as known to a provider. */
+/** The user at the browser, with the data that a provider has. */
 export interface Person {
   readonly id: string;
   readonly email?: string;
@@ -33,7 +33,7 @@ export interface Bends {
   profile?: () => Response | Promise<Response>;
 }
 
-/** By issuer: making them takes longer than all the rest. */
+/** Keys by issuer, because creating them takes longer than the rest. */
 const keys = new Map<string, SigningKey>();
 
 export class StandInProvider {
@@ -41,7 +41,7 @@ export class StandInProvider {
   readonly issuer: string;
   readonly codes = new Map<string, Code>();
   readonly tokens = new Map<string, Person>();
-  /** Client secrets that were shown, in order. */
+  /** Received client secrets, in order. */
   readonly secrets: string[] = [];
   bends: Bends = {};
   /** Checks the secret of a form. A provider with a fixed secret accepts no other. */

@@ -1,4 +1,4 @@
-/** Accounts as the server wires them, with clock, mail and passwords in the test's hands. */
+/** Accounts wired like in the server, with a clock, mail and passwords controlled by the test. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { Hono } from "hono";
@@ -32,7 +32,7 @@ export interface TestAccountsOptions {
   readonly externalAuth?: (now: () => number) => Promise<ExternalAuth>;
   /** Default: http://localhost:3210. */
   readonly publicUrl?: string;
-  /** Address of the server, as browsers know it. */
+  /** The server's address for browsers. */
   readonly origin?: string;
   /** Called for each counted response. */
   readonly onAnswer?: (operation: string, status: number) => void;
@@ -65,13 +65,13 @@ export interface TestAccounts extends AsyncDisposable {
   readonly clock: { now: number };
   post(path: string, body?: unknown, options?: RequestOptions): Promise<Answer>;
   get(path: string, options?: RequestOptions): Promise<Answer>;
-  /** The status of a request that asks for headers only. */
+  /** Status of a HEAD request. */
   head(path: string, options?: RequestOptions): Promise<number>;
   /** Signs up and returns the tokens. */
   signUp(email: string, password?: string): Promise<Tokens>;
   /** Creates an administrator and signs them in. */
   signInAdmin(email: string, password?: string): Promise<Tokens>;
-  /** The newest mail to an address, once nothing is on its way any more. */
+  /** Returns the newest mail to an address after all pending mails were sent. */
   mailTo(email: string): Promise<{ code: string; token: string; link: string; mail: Mail } | null>;
   /** Calls a function as a client would. Throws with the error's code. */
   call(udfPath: string, args: Record<string, unknown>, accessToken: string | null): Promise<unknown>;

@@ -1,4 +1,4 @@
-/** An authenticator in software, whose answers can be wrong in any way. */
+/** An authenticator in software, which can return all kinds of invalid responses. */
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto";
 import { Buffer } from "node:buffer";
 

@@ -8,7 +8,7 @@ export const email = "a@example.com";
 /** Length of the time step of a code. */
 export const STEP_MS = 30_000;
 
-/** The code that an app shows. `offMs` is how far its clock is ahead. */
+/** The code of an authenticator app whose clock is ahead by `offMs`. */
 export function codeOf(secret: string, now: number, offMs = 0): string {
   return new TOTP({ secret: Secret.fromBase32(secret) }).generate({ timestamp: now + offMs });
 }
@@ -47,7 +47,7 @@ export async function enroll(
   return { secret, accessToken, owner, ...confirmed as { recoveryCodes: readonly string[] } };
 }
 
-/** Signs up a user, whose address is verified. */
+/** Signs up a user with a verified address. */
 export async function verifiedUser(accounts: TestAccounts, address = email): Promise<Tokens> {
   const tokens = await accounts.signUp(address);
   const { status } = await accounts.post("/verify-email/confirm", {
@@ -69,7 +69,7 @@ export async function enrolledAdmin(accounts: TestAccounts, address = email): Pr
   return await enroll(accounts, { accessToken, owner: adminId, base: "_admin/administrators" });
 }
 
-/** Checks that a response is a challenge and nothing else. Returns it. */
+/** Checks that a response contains only a challenge. Returns it. */
 export function challengeIn({ status, body }: Answer): string {
   assert.equal(status, 403, JSON.stringify(body));
   const { challenge } = body.errorData.data;

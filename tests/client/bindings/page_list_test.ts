@@ -55,7 +55,7 @@ Deno.test("a list without a query for its next page stays live, and loads the pa
   assert.deepEqual([shown(list), list.read().status], ["adef", "Exhausted"]);
 });
 
-Deno.test("a grown page that cannot be split for lack of room is shown whole, and split later", async () => {
+Deno.test("a grown page that cannot be split without a free query is shown completely, and split later", async () => {
   using test = makeTestClient();
   const { client } = test;
   const list = new PageList(client, query.path, query.args, 2);

@@ -49,12 +49,12 @@ Deno.test("a grown page is split, small neighbors are merged, the last page is u
     ),
     ["-3", "3-5", "5-9"],
   );
-  // Three small ones: two are joined, and the rest when it is known how large they are together.
+  // Three small pages: two are merged, and the third when the size of the merged one is known.
   const small = [page(null, 1, { rows: 0 }), page(1, 2, { rows: 0 }), page(2, 3, { rows: 0 })];
   assert.deepEqual(borders(balanced(small)), ["-2", "2-3"]);
 });
 
-Deno.test("cutting never makes more pages than a list may have", () => {
+Deno.test("splitting never creates more pages than a list may have", () => {
   const large = (n: number) => page(2 * n, 2 * n + 2, { rows: 30, split: 2 * n + 1 });
   const pages = Array.from({ length: listPagesMax - 1 }, (_, n) => large(n));
   assert.equal(balanced(pages)?.length, listPagesMax);

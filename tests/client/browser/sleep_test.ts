@@ -64,7 +64,7 @@ Deno.test(
         });
       let written = 0;
 
-      /** A write while the page sleeps; fails when the page shows it late, or saw it in its sleep. */
+      /** A write while the page sleeps. Fails if the page shows it late, or during its sleep. */
       const sleeps = async (sleep: () => Promise<void>, wake: () => Promise<void>) => {
         await sleep();
         const before = written++;

@@ -8,7 +8,7 @@ export const append = mutation({
   args: { author: z.string(), n: z.int() },
   handler: async (ctx, { author, n }) => {
     await ctx.db.insert("entries", { author, n });
-    // After the write, so that a failure that is not rolled back shows.
+    // After the write, so that a missing rollback is visible.
     if (n % 50 === 49) throw new UserError("refused", "This one is refused", n);
     return n;
   },

@@ -1,4 +1,4 @@
-/** Table written by the clients behind the faulty connection. */
+/** The table that the clients behind the faulty connection write to. */
 import { createFunctions, defineSchema, defineTable } from "syncline/server";
 import { z } from "zod";
 

@@ -8,7 +8,7 @@ import { Rows } from "./page/hydrated.tsx";
 import { withHooksPage } from "./support/hooks_page.ts";
 import { chromium, needs } from "../../support/services.ts";
 
-/** Seeds of the random lists; a seed that once failed is kept here. */
+/** Seeds of the random lists, including seeds that once failed. */
 const SEEDS = [1, 2, 3];
 
 Deno.test(needs(chromium, "hooks in a browser"), async (t) => {
@@ -24,7 +24,7 @@ Deno.test(needs(chromium, "hooks in a browser"), async (t) => {
       });
       const result = await run("counted", { count: 1000, change: 500 });
       assert.deepEqual(result.afterChange, [[500, 1]]);
-      // All of them asked once, and no more when the page rendered with new objects for arguments.
+      // Each was requested once, and not again when the page rendered with new argument objects.
       assert.deepEqual([result.addedAtFirst, result.adds, result.removes], [1000, 1000, 1000]);
     });
 
@@ -84,7 +84,7 @@ Deno.test(needs(chromium, "hooks in a browser"), async (t) => {
       },
     );
 
-    await t.step("the connection's state renders when it changes, not when anything happens", async () => {
+    await t.step("only changes of the connection's state render", async () => {
       const seen = await run("connection");
       // Strict mode runs the first effect twice.
       assert.deepEqual(seen, ["not yet 0", "not yet 0", "live 0", "live 1", "live 0"]);
@@ -106,7 +106,7 @@ Deno.test(needs(chromium, "hooks in a browser"), async (t) => {
       assert.ok(functions <= 2, "the function is another one in each render");
     });
 
-    await t.step("a refused mutation takes its optimistic update back; actions answer", async () => {
+    await t.step("a refused mutation reverts its optimistic update, and actions return results", async () => {
       const { texts, refusal, shouted } = await run("calls");
       assert.deepEqual([texts.slice(-3), refusal, shouted], [["", "wrong", ""], "FunctionError", "HELLO"]);
     });
@@ -128,13 +128,13 @@ Deno.test(needs(chromium, "hooks in a browser"), async (t) => {
       assert.deepEqual([sameLoadMore, isSameList], [true, true]);
     });
 
-    await t.step("a list whose query reads other rows after a sign-in starts again", async () => {
+    await t.step("a list whose query reads other rows after a sign-in restarts", async () => {
       const { text, lengths } = await run("foreign");
       assert.equal(text, "");
       assert.deepEqual(lengths, [0, 4, 8, 0, 2, 4]);
     });
 
-    await t.step("signing in and out is shown, with the queries of the current user", async () => {
+    await t.step("signing in and out is rendered, with the queries of the current user", async () => {
       assert.deepEqual(await run("signing"), ["loading", "out", "in as me", "out"]);
     });
 
@@ -151,7 +151,7 @@ Deno.test(needs(chromium, "hooks in a browser"), async (t) => {
       },
     );
 
-    await t.step("signing in with tokens of the app's own is shown as well", async () => {
+    await t.step("signing in with tokens of the app is rendered as well", async () => {
       const { frames, sawOther } = await run("ownTokens");
       assert.deepEqual([frames, sawOther], [["out", "loading", "in as me", "out"], false]);
     });

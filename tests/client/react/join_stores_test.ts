@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { joinStores } from "../../../mod/client/react/use_queries.ts";
 
-Deno.test("a member that cannot be subscribed to leaves no subscription of the others", () => {
+Deno.test("a member that cannot be subscribed to leaves no subscription of the others behind", () => {
   let open = 0;
   const member = {
     subscribe: () => {

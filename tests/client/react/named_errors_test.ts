@@ -1,4 +1,4 @@
-/** Errors of queries as React shows them. */
+/** Errors of queries in React. */
 import assert from "node:assert/strict";
 import { FunctionError } from "syncline/client";
 import { named, valueOf } from "../../../mod/client/react/use_query_store.ts";

@@ -22,7 +22,7 @@ interface Row {
   readonly text: string;
 }
 
-// Never called: components whose lines must compile, or must not.
+// Never called: components that must or must not compile.
 export async function Inferred() {
   const text = useQuery(api.rows.text, { list: "a", rank: 1 });
   same<typeof text, string | null | undefined>();

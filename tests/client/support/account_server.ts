@@ -19,7 +19,7 @@ export class AccountServer {
   readonly #losses: (() => Promise<Response>)[] = [];
   /** Answers that did not arrive. */
   readonly lost: Response[] = [];
-  /** Set to answer something else. */
+  /** Overrides the response. */
   answerNext: (() => Response | Promise<Response>) | null = null;
   #count = 0;
 
@@ -42,13 +42,13 @@ export class AccountServer {
     return await loss();
   };
 
-  /** The refreshes asked for so far. */
+  /** Number of refresh requests. */
   get refreshes(): { readonly refreshToken: string; readonly attemptId: string }[] {
     return this.requests.filter(([path]) => path === "refresh")
       .map(([, body]) => body as { refreshToken: string; attemptId: string });
   }
 
-  /** The next refresh is done, but something else arrives than its answer. */
+  /** The next refresh is executed, but its response is replaced. */
   loseNextRefresh(arrives: () => Promise<Response>): void {
     this.#losses.push(arrives);
   }

@@ -36,7 +36,7 @@ export class FakeClock implements Clock {
     for (const [id, timer] of this.#timers) this.#timers.set(id, { ...timer, at: timer.at + ms });
   }
 
-  /** Moves time on, runs what falls due in order, and lets promises settle after each timer. */
+  /** Advances time, runs due timers in order, and lets promises settle after each timer. */
   async advance(ms: number): Promise<void> {
     const end = this.#now + ms;
     for (;;) {
@@ -54,7 +54,7 @@ export class FakeClock implements Clock {
   }
 }
 
-/** Lets promises that need nothing but each other settle. */
+/** Lets promises settle that depend only on each other. */
 export async function settle(): Promise<void> {
   for (let turn = 0; turn < 30; turn++) await Promise.resolve();
 }

@@ -45,7 +45,7 @@ export class FakeSocket implements WebSocketLike {
     this.receiveData(JSON.stringify(message));
   }
 
-  /** Any frame, also one the protocol knows nothing of. */
+  /** Sends any frame, also an unknown one. */
   receiveData(data: unknown): void {
     this.#emit(this.onmessage, { data });
   }
@@ -59,7 +59,7 @@ export class FakeSocket implements WebSocketLike {
   }
 }
 
-/** A factory whose sockets the test can reach. */
+/** A factory whose sockets are available to the test. */
 export class FakeSockets {
   readonly all: FakeSocket[] = [];
   readonly factory: WebSocketFactory;

@@ -14,14 +14,14 @@ const LOSE_ANSWERS_MS = 30;
 const STALL_MS = 60;
 const CHUNK_BYTES = 16_384;
 
-/** One connection and the two ends the proxy holds. */
+/** A connection with its two ends. */
 class Link {
   readonly #client: Deno.TcpConn;
   readonly #server: Deno.TcpConn;
   #mode: "carry" | "loseAnswers" | "halve" | "silent" = "carry";
   #stalled: Promise<void> = Promise.resolve();
   #open = true;
-  /** Scheduled callbacks, run at once when the link closes. */
+  /** Scheduled callbacks, which run immediately when the link closes. */
   readonly #later = new Map<ReturnType<typeof setTimeout>, () => void>();
   readonly done: Promise<unknown>;
 
@@ -137,7 +137,7 @@ export class FaultProxy implements AsyncDisposable {
     return [...this.#links].filter((link) => link.healthy).length;
   }
 
-  /** Lets one healthy connection suffer; `random` is from 0 to below 1. Returns whether there was one. */
+  /** Injects a fault into a healthy connection. `random` is from 0 to below 1. Returns whether there was one. */
   strike(fault: Fault, random: number): boolean {
     const healthy = [...this.#links].filter((link) => link.healthy);
     const link = healthy[Math.floor(random * healthy.length)];

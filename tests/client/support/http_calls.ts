@@ -1,6 +1,6 @@
 /** The HTTP endpoints of function calls, in memory: the test answers when and how it likes. */
 
-/** A call on its way. */
+/** A call in transit. */
 export interface HttpRequest {
   /** `health`, `query`, `mutation` or `action`. */
   readonly kind: string;
@@ -14,7 +14,7 @@ type Answer = (request: HttpRequest) => Response | Promise<Response>;
 export class HttpCalls {
   /** All requests so far. */
   readonly requests: HttpRequest[] = [];
-  /** Requests in flight, and the most there ever were. */
+  /** Requests in flight, and their maximum. */
   open = 0;
   openMost = 0;
   /** Whether the server recognizes repeated mutations. */

@@ -1,6 +1,6 @@
 /**
- * The simplest server that keeps the contract, in memory: numbered entries in lists, queries over them, mutations
- * recorded by session and request id. Messages wait on both ways of a line until the test carries them over, and a cut
+ * The simplest server that implements the contract, in memory: numbered entries in lists, queries over them, mutations
+ * recorded by session and request id. Messages wait in both directions until the test delivers them, and a cut
  * loses the messages in flight, so a seed decides every order of events.
  */
 import type { ClientMessage, ModifyQuerySet, Mutation } from "../../../mod/protocol/client_messages.ts";
@@ -56,7 +56,7 @@ export class ModelServer {
     line.toClient.length = 0;
   }
 
-  /** Takes one message off the line to the server and handles it. */
+  /** Removes one message from the connection to the server and handles it. */
   handle(line: Line): void {
     const message = line.toServer.shift();
     switch (message?.type) {
@@ -84,7 +84,7 @@ export class ModelServer {
     }
   }
 
-  /** Advances a line to the newest ts, if it is behind. */
+  /** Advances a connection to the newest ts. */
   push(line: Line): void {
     if (line.version.ts < this.ts) this.#transition(line, {});
   }

@@ -7,7 +7,7 @@ import { turn } from "../../support/waiting.ts";
 
 export interface PollingTest extends TestClient {
   readonly http: HttpCalls;
-  /** Lets the newest attempts fail until the client polls. */
+  /** Lets attempts fail until the client polls. */
   block(): Promise<void>;
 }
 
@@ -34,7 +34,7 @@ export function makePollingTest(): PollingTest {
   return { ...test, http, block, open, [Symbol.dispose]: () => test.client.close() };
 }
 
-/** Lets the bodies of requests and answers be read as well. */
+/** Lets the bodies of requests and responses be read. */
 export async function turns(): Promise<void> {
   for (let i = 0; i < 3; i++) {
     await turn();

@@ -9,7 +9,7 @@ export class SocketBlocker implements AsyncDisposable {
   /** WebSockets that were refused. */
   refused = 0;
 
-  /** `target` is the address of the server behind. */
+  /** `target` is the address of the server. */
   constructor(target: string) {
     this.#target = target;
     this.#server = Deno.serve(
@@ -28,7 +28,7 @@ export class SocketBlocker implements AsyncDisposable {
     return `http://127.0.0.1:${this.#server.addr.port}`;
   }
 
-  /** Ends all WebSockets at once. */
+  /** Closes all WebSockets. */
   cut(): void {
     for (const socket of this.#bridges) socket.close();
   }

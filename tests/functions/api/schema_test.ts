@@ -9,7 +9,7 @@ function definition(shape: TableShape) {
   return schemaDefinition(defineSchema({ t: defineTable(shape) }))?.get("t") ?? assert.fail();
 }
 
-Deno.test("names are checked when the schema is made", () => {
+Deno.test("names are checked when the schema is created", () => {
   const table = () => defineTable({ a: z.string() });
   for (const name of ["_users", "with space", "", "9", "x".repeat(65)]) {
     assert.throws(() => defineSchema({ [name]: table() }), /Invalid table name/);
@@ -164,7 +164,7 @@ Deno.test("a schema with code must not change its definitions afterwards", () =>
   assert.throws(() => stored({ a: z.stringbool() }, { a: "yes" }), /does not match the schema: a: /);
 });
 
-Deno.test("the checks of a union as a whole are kept", () => {
+Deno.test("the checks of a whole union are kept", () => {
   const a = z.object({ kind: z.literal("a"), n: z.number() });
   const b = z.object({ kind: z.literal("b") });
   for (const union of [z.union([a, b]), z.discriminatedUnion("kind", [a, b])]) {

@@ -18,7 +18,7 @@ function all(line: FairQueue<Item>): string {
   return out.join(" ");
 }
 
-Deno.test("FA3 callers take turns, regardless of how many calls each has", () => {
+Deno.test("FA3 the queue is fair to callers, regardless of how many calls each has", () => {
   const line = turns();
   for (let n = 1; n <= 4; n++) line.push({ caller: "a", n, ms: 1 });
   for (let n = 1; n <= 2; n++) line.push({ caller: "b", n, ms: 1 });
@@ -26,7 +26,7 @@ Deno.test("FA3 callers take turns, regardless of how many calls each has", () =>
   assert.equal(all(line), "a1 b1 c1 a2 b2 a3 a4");
 });
 
-Deno.test("FA3 slow calls queue behind later ones of other callers, but not forever", () => {
+Deno.test("FA3 slow calls run after later ones of other callers, but not indefinitely", () => {
   const line = turns();
   for (const caller of ["x", "y", "z"]) line.push({ caller, n: 1, ms: 5_000 });
   assert.equal(line.take()?.caller, "x");

@@ -1,4 +1,4 @@
-/** The host over real isolates and a real database. */
+/** The host with real isolates and a real database. */
 import assert from "node:assert/strict";
 import { IsolateHost } from "../../../mod/functions/host/host.ts";
 import type { Outcome } from "../../../mod/functions/outcome.ts";
@@ -46,7 +46,7 @@ Deno.test("mutations, queries and actions of an app run, and commits are publish
   assert.match(String(await it.act("notes:nested", { n: 20 })), /nested more than 16 deep/);
 });
 
-Deno.test("a large live result stays right while only its changes are sent, also after its reader was lost", async () => {
+Deno.test("a large live result stays correct while only changes are sent, also after its reader was lost", async () => {
   await using it = await RealHost.start(app);
   let base: Outcome | null = null;
   const numbers: number[] = [];
@@ -204,7 +204,7 @@ Deno.test("reload swaps the code under load: no call fails, queries use the new 
   assert.deepEqual(it.logged.filter((line) => !line.includes("nonsense")), []);
 });
 
-Deno.test("calls that take long and processes that end or are signaled affect no other call", async (t) => {
+Deno.test("slow calls and processes that end or receive signals affect no other call", async (t) => {
   await using it = await RealHost.start(app);
 
   await t.step("signals for the whole process group do not reach isolates", async () => {
@@ -237,7 +237,7 @@ Deno.test("calls that take long and processes that end or are signaled affect no
     }
   });
 
-  await t.step("a query that takes long does not hold up those behind it", async () => {
+  await t.step("a slow query does not delay later ones", async () => {
     const order: number[] = [];
     const wave = it.host.startQueryBatch(
       [call("notes:spin", { turns: 1e9 }), call("notes:count"), call("notes:count")],
@@ -247,7 +247,7 @@ Deno.test("calls that take long and processes that end or are signaled affect no
     assert.equal(order.at(-1), 0);
   });
 
-  await t.step("a running action ends with the code it began with", async () => {
+  await t.step("a running action ends with the code it started with", async () => {
     const waiting = it.act("notes:wait", { ms: 400 });
     await it.act("notes:nested", { n: 0 });
     assert.deepEqual(await it.host.swaps.reload(), { ok: true });

@@ -1,4 +1,4 @@
-/** The part of an isolate's last output that is logged: why it ended, and nothing of how it was started. */
+/** The logged part of an isolate's last output: the reason for its end, and nothing of its command line. */
 import assert from "node:assert/strict";
 import { IsolateStderr } from "../../../mod/functions/host/process/isolate_stderr.ts";
 

@@ -67,7 +67,7 @@ Deno.test("forbidden operations cost only their caller an error, every time", as
     const it = hostOf(what);
     const bad = (name: string) => `${places.get(what)}:${name}`;
 
-    await t.step(`${what} in a mutation: calls before, beside and behind it succeed`, async () => {
+    await t.step(`${what} in a mutation: earlier, concurrent and later calls succeed`, async () => {
       await it.mutate("notes:clear");
       await it.mutate("notes:add", { n: -1 });
       const results = await Promise.all([

@@ -106,7 +106,7 @@ class Place implements AsyncDisposable {
 
 const asks = (udfPath: string): RunAction => ({ type: "RunAction", call: 1, order: 1, ...call(udfPath) });
 
-/** The outcome of a process with this behavior that never becomes ready. */
+/** Returns the outcome of a process with this behavior that never becomes ready. */
 async function failure(behaviour: string, hurry = 1): Promise<Extract<StartResult, { ok: false }>> {
   await using place = await Place.make(behaviour, { hurry });
   const started = await place.starter.start("reader");
@@ -163,7 +163,7 @@ Deno.test("a missing program is a failed start", async () => {
   await starter[Symbol.asyncDispose]();
 });
 
-Deno.test("messages and segments are sent both ways in order, after Boot and Ready", async () => {
+Deno.test("messages and segments are sent in both directions in order, after Boot and Ready", async () => {
   await using place = await Place.make("serve");
   const { isolate, frames, next } = await place.ready();
   const boot = JSON.parse(isolate.ready.lastGroup ?? "").message;
@@ -246,7 +246,7 @@ Deno.test("output of an isolate appears in the log", async () => {
   assert.match(place.logged.join("\n"), /^Isolate output: first\n(?:second|Isolate output: second)$/);
 });
 
-Deno.test("an isolate asked to close exits, or is ended after a time limit", async () => {
+Deno.test("an isolate that receives Close exits, or is killed after a time limit", async () => {
   for (const behaviour of ["serve", "stay"]) {
     await using place = await Place.make(behaviour, { hurry: 20 });
     const { isolate } = await place.ready();
@@ -336,7 +336,7 @@ Deno.test("only an isolate whose memory is too large at the check is ended", asy
     return sizes;
   };
   await using place = await Place.make("serve", {
-    // Of 30 s to start in, enough is left.
+    // Most of the 30 s to start are left.
     hurry: 4,
     memory,
     isolateMemory: { ...usualMemory, dataMiB: 1_000 },

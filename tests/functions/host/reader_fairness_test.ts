@@ -1,4 +1,4 @@
-/** Queries that are slow, or may be, leave a reader to quick ones. */
+/** Slow or possibly slow queries leave a reader free for fast ones. */
 import assert from "node:assert/strict";
 import { isolateLimits } from "../../../mod/functions/limits.ts";
 import { SchedulingDelay } from "../../../mod/functions/host/readers/scheduling_delay.ts";
@@ -10,7 +10,7 @@ const { slowQueryMs, suspectQueryMs, spareReaderMs } = isolateLimits;
 const by = (name: string) => ({ turn: name, blame: name });
 const asks = (udfPath: string, name: string) => ({ udfPath, caller: by(name) });
 
-/** A pool with two readers that have nothing to do. */
+/** A pool with two idle readers. */
 async function two(): Promise<ReaderWorld> {
   const world = new ReaderWorld({ spare: true });
   await world.pool.start();
@@ -141,7 +141,7 @@ Deno.test("FA4 functions that were fast run before unknown ones", async () => {
   assert.deepEqual(queriesOf(world.reader(0)), ["look", "new", "newer"]);
 });
 
-Deno.test("FA4 calls queued behind a slow query are with another reader within 100 ms", async () => {
+Deno.test("FA4 calls queued behind a slow query are sent to another reader within 100 ms", async () => {
   const world = await two();
   world.wave("slow", "quick");
   stands(world, world.reader(0));

@@ -9,7 +9,7 @@ import { queriesOf, ReaderWorld, toldOf } from "./support/reader_world.ts";
 async function started(options: { readonly readers?: number; readonly cores?: number } = {}) {
   const world = new ReaderWorld(options);
   await world.pool.start();
-  // Each slow query that leaves no reader free brings one more.
+  // Each slow query that leaves no reader free starts another one.
   for (let i = 1; i < (options.readers ?? 1); i++) {
     const waves = world.readers.map(() => world.wave("slow"));
     for (const reader of world.readers) world.pins(reader, 1);
@@ -31,7 +31,7 @@ function queriesOfNewest(reader: FakeIsolate): string | undefined {
 
 const many = (count: number) => Array.from({ length: count }, (_, i) => `q${i}`);
 
-Deno.test("a wave is pinned, answered and over, with its snapshot's ts", async () => {
+Deno.test("a batch is pinned, answered and finished, with its snapshot's ts", async () => {
   const world = await started();
   assert.ok(world.pool.free);
   const wave = world.wave("a", "b");
@@ -79,7 +79,7 @@ Deno.test("a result whose commits never arrive is returned at the time limit", a
   assert.deepEqual(wave.results, ["a@3"]);
 });
 
-Deno.test("a large wave is spread over the free readers at one snapshot, a small one takes one", async () => {
+Deno.test("a large batch is distributed over the free readers at one snapshot, a small one uses one", async () => {
   const world = await started({ readers: 3 });
   const wave = world.wave(...many(40));
   assert.deepEqual(world.readers.map((reader) => queriesOf(reader).length), [14, 13, 13]);
@@ -145,7 +145,7 @@ Deno.test("a reader that does not open its snapshot is not waited for: its queri
   assert.ok(wave.over);
 });
 
-Deno.test("a wave with more arguments than one message takes runs in several", async () => {
+Deno.test("a batch with more arguments than fit into one message is sent in several", async () => {
   const world = await started();
   const args = { text: "x".repeat(functionLimits.argsCharsMax / 2 - 1_000) };
   const wave = world.wave(...many(5), args);
@@ -221,7 +221,7 @@ Deno.test("a wave is pinned when its last part is, though another part was lost"
   assert.ok(wave.over);
 });
 
-Deno.test("a reader lost while it waits for others of its batch lets them continue", async () => {
+Deno.test("a reader lost while it waits for others of its batch lets the others continue", async () => {
   const world = await started({ readers: 2 });
   const wave = world.wave(...many(32));
   world.pins(world.reader(0), 2);
@@ -251,7 +251,7 @@ Deno.test("a crash fails the query that was running, with an unknown read set", 
   assert.deepEqual(queriesOf(world.reader(1)), ["b"]);
 });
 
-Deno.test("a query that ran each of three times when its reader was killed is given up", async () => {
+Deno.test("a query fails after three lost readers", async () => {
   const world = await started();
   const wave = world.wave("a", "b");
   for (let i = 0; i < 3; i++) {
@@ -266,7 +266,7 @@ Deno.test("a query that ran each of three times when its reader was killed is gi
   assert.deepEqual(queriesOf(world.reader(3)), ["b"]);
 });
 
-Deno.test("a query over its time limit ends the reader and gets the error", async () => {
+Deno.test("a query over its time limit ends the reader and returns the error", async () => {
   const world = await started();
   const wave = world.wave("a");
   world.pins(world.reader(0), 1);
@@ -279,7 +279,7 @@ Deno.test("a query over its time limit ends the reader and gets the error", asyn
   assert.ok(world.pool.free);
 });
 
-Deno.test("a reader that never opens its snapshot is ended long before a query's time", async () => {
+Deno.test("a reader that never opens its snapshot is ended long before a query's time limit", async () => {
   const world = await started();
   const wave = world.wave("a");
   await world.clock.advance(functionLimits.mutationTimeoutMs + 1_000);
@@ -301,7 +301,7 @@ Deno.test("queries behind a slow one are run by another reader, and late duplica
   world.pins(world.reader(1), 2);
   world.answers(world.reader(1), 0, 1);
   assert.deepEqual(wave.results[1], "b@2");
-  // The slow one ends, and its reader continues with the calls it has taken over.
+  // The slow one ends, and its reader continues with the reassigned calls.
   world.answers(world.reader(0), 0, 3);
   await settled();
   assert.deepEqual([wave.results, wave.over], [["slow@1", "b@2", "c@1"], true]);
@@ -326,7 +326,7 @@ Deno.test("no more than the allowed readers are started, however many queries ar
   assert.ok(alive.some(({ noted }) => noted === null), "one is always left for what is quick");
 });
 
-Deno.test("FA4 slow queries never take the last reader, and take turns", async () => {
+Deno.test("FA4 slow queries never use the last reader, and are scheduled fairly", async () => {
   const world = await started();
   const by = (turn: string) => ({ turn, blame: turn });
   world.wave("slow", { caller: by("a") });
@@ -433,7 +433,7 @@ Deno.test("after replace, new queries use a reader with new code, and the old on
   assert.deepEqual(world.warnings, []);
 });
 
-Deno.test("hold waits for the snapshots of running queries; later queries wait for new code", async () => {
+Deno.test("hold waits for the snapshots of running queries, and later queries wait for new code", async () => {
   const world = await started();
   const first = world.wave("a");
   let held = false;
@@ -502,7 +502,7 @@ Deno.test("a query with an invalid result gets an error after three readers, the
       if (reader.dead || asked === undefined || answered.has(asked)) continue;
       answered.add(asked);
       world.pins(reader, 1);
-      // As in a real one, nothing is noted any more when the answers leave.
+      // Like a real one, it records nothing after the answers are sent.
       if (queriesOf(reader).includes("bad")) {
         const { wave } = reader.last("RunQueryBatch");
         reader.sends({ type: "QueryBatchAnswers", wave, from: 0, answers: "HACK" as never, last: true });

@@ -25,7 +25,7 @@ Deno.test("SG7 a duplicate of a mutation in flight waits for it and gets its out
   for (const { resolve } of runs) resolve(answer);
   assert.deepEqual(await Promise.all([first, ofAnother]), [answer, answer]);
   assert.deepEqual(await copy, { outcome: unavailable("away"), ts: 7, replayed: true });
-  // Nothing is kept of it: the next copy is looked up like any other.
+  // It is not stored: the next copy is looked up like any other.
   void inFlight.run(mutation(1), start);
   for (let i = 0; i < 2; i++) void inFlight.run(mutation(null), start);
   assert.equal(runs.length, 5);

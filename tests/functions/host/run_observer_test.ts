@@ -63,7 +63,7 @@ Deno.test("every run is reported once with its time, recorded answers are not", 
   assert.equal(observer.groups.reduce((sum, calls) => sum + calls, 0), 5);
 });
 
-Deno.test("the statistics show which isolates run and which were lost, and how much memory they have", async () => {
+Deno.test("the statistics show running and lost isolates and their memory", async () => {
   await using real = await RealHost.start(files);
   const { isolates } = real.host;
   assert.deepEqual(isolates.roles, {

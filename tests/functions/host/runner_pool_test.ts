@@ -54,12 +54,12 @@ class RunnerWorld {
   }
 }
 
-/** Paths of the actions a runner was given. */
+/** Paths of the actions sent to a runner. */
 function actionsOf(runner: FakeIsolate): string[] {
   return runner.sent.flatMap((message) => message.type === "RunAction" ? [message.udfPath] : []);
 }
 
-/** A runner ends the action it was given as the n-th, from 1. */
+/** A runner ends its n-th action, counted from 1. */
 function done(runner: FakeIsolate, call = 1): void {
   runner.sends({ type: "ActionDone", call, outcome: { value: 0, logLines: [] } }, [`"done ${call}"`]);
 }
@@ -89,7 +89,7 @@ Deno.test("at most two runners are started at once, for any number of callers", 
   assert.equal(world.runners.flatMap(actionsOf).length, actions.length);
 });
 
-Deno.test("an empty runner is taken before a new one is started, a new one before a busy one", async () => {
+Deno.test("an idle runner is preferred to a new one, and a new one to a busy one", async () => {
   const world = new RunnerWorld();
   world.act("a");
   await settled();
@@ -102,7 +102,7 @@ Deno.test("an empty runner is taken before a new one is started, a new one befor
   assert.deepEqual(world.runners.map(actionsOf), [["a", "c"], ["b"]]);
 });
 
-Deno.test("an idle runner takes an action that waits for another to start", async () => {
+Deno.test("an idle runner runs an action that waits for another runner to start", async () => {
   const world = new RunnerWorld();
   world.act("a");
   await settled();
@@ -113,7 +113,7 @@ Deno.test("an idle runner takes an action that waits for another to start", asyn
   assert.deepEqual(actionsOf(world.runner(0)), ["a", "b"]);
 });
 
-Deno.test("when all runners are busy the least loaded takes the next action, up to a bound, then they wait", async () => {
+Deno.test("when all runners are busy the least loaded runs the next action, up to a limit, then actions wait", async () => {
   const world = new RunnerWorld();
   const { runnersMax, actionsPerRunnerMax, queuedActionsMax } = isolateLimits;
   for (let i = 0; i < runnersMax * actionsPerRunnerMax; i++) world.act("a");
@@ -161,7 +161,7 @@ Deno.test("a failed call of an action reaches it as its error", async () => {
   assert.deepEqual(outcome, { error: { kind: "args", message: "args.n: wrong", data: null }, logLines: [] });
 });
 
-Deno.test("nested actions run beside full runners, up to the depth limit", async () => {
+Deno.test("nested actions run when runners are full, up to the depth limit", async () => {
   const world = new RunnerWorld();
   for (let i = 0; i < isolateLimits.runnersMax * isolateLimits.actionsPerRunnerMax + 5; i++) world.act("a");
   await settled();
@@ -268,7 +268,7 @@ Deno.test("the names of a runner's actions cannot be guessed from those of other
   await Promise.all(acts);
 });
 
-Deno.test("an action that lost three runners before it started is given up", async () => {
+Deno.test("an action fails after three runners were lost before it started", async () => {
   const world = new RunnerWorld();
   const action = world.act("a");
   for (let i = 0; i < 3; i++) {
@@ -295,7 +295,7 @@ Deno.test("beats are sent once a second while a runner has actions, and not othe
   assert.equal(world.clock.timers, 0);
 });
 
-Deno.test("an action over its time limit gets the error immediately; the others of its runner end, then the runner does", async () => {
+Deno.test("an action over its time limit gets the error immediately; its runner finishes the others, then ends", async () => {
   const world = new RunnerWorld();
   const fill = await world.fill(isolateLimits.runnersMax);
   for (const runner of world.runners) {
@@ -382,7 +382,7 @@ Deno.test("[PG8] all actions are ended together, those not started may be repeat
     action.outcome !== null && !action.outcome.ok && action.outcome.error.retryable === true;
   const runs = asked("runs");
   await settled();
-  // It has begun: the isolate notes so.
+  // It has started: the isolate recorded it.
   world.runner(0).noted = { position: 1 } as never;
   world.starter.delay = new Promise(() => {});
   const waits = asked("waits for a runner");
@@ -443,7 +443,7 @@ Deno.test("a nested action that has not started is dropped when its caller's run
   lost.sends({ type: "SubCall", call: 1, sub: 1, kind: "action", udfPath: "nested", args: {} });
   await settled();
   assert.deepEqual(actionsOf(lost), ["fill 0", "nested"]);
-  // Another one would take it at once.
+  // Another one would start at once.
   done(world.runner(1));
   await settled();
   lost.dies("killed", "killed from outside");

@@ -1,4 +1,4 @@
-/** How long a writer may take: to load the app a bounded time, to make the database fit its schema as long as it takes. */
+/** Time limits of a writer's start: loading the app is limited, migrating the database is not. */
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { isolateCommand } from "../../../mod/functions/host/process/command.ts";
@@ -20,7 +20,7 @@ class Place implements AsyncDisposable {
   readonly logged: string[] = [];
   readonly dir: string;
   starter!: ProcessStarter;
-  /** Times that were asked of the clock. */
+  /** Delays requested from the clock. */
   readonly #waits = new Set<number>();
 
   private constructor(dir: string) {
@@ -69,7 +69,7 @@ class Place implements AsyncDisposable {
     return { started };
   }
 
-  /** Lets a process that works with the database be done. */
+  /** Lets a process finish its work on the database. */
   async finish(): Promise<void> {
     const [runDir] = [...Deno.readDirSync(this.dir)];
     await Deno.writeFile(`${this.dir}/${runDir?.name}/writer-1.p`, new Uint8Array(16));
@@ -81,7 +81,7 @@ class Place implements AsyncDisposable {
   }
 }
 
-Deno.test("once the app is loaded the start limit no longer applies, and the log names what takes long", async () => {
+Deno.test("once the app is loaded the start limit no longer applies, and the log names the slow step", async () => {
   await using place = await Place.make("loaded");
   const { started } = await place.start("writer", migrationLogMs);
   await place.clock.advance(migrationLogMs - 1);

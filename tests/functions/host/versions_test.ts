@@ -155,7 +155,7 @@ Deno.test("VE17 spare isolates load the next version, and name its files as in t
   assert.deepEqual((await pids()).toSorted(), standing.toSorted());
 });
 
-Deno.test("VE17 a broken edit leaves no unusable spare isolate, one that adds a package is loaded", async () => {
+Deno.test("VE17 a broken edit leaves no unusable spare isolate, and one that adds a package is loaded", async () => {
   await using it = await RealHost.start(app("one"));
   const all = async () => (await Promise.all(["writer", "reader"].map((role) => it.pids(role)))).flat();
   it.host.swaps.standBy();

@@ -7,7 +7,7 @@ import type { Group } from "../../../mod/functions/wire/messages.ts";
 import { settled } from "../../support/fake_clock.ts";
 import { resultOf, WriterWorld } from "./support/writer_world.ts";
 
-/** A world whose writer has a batch of these calls; the answers are by path. */
+/** A world whose writer has a batch of these calls, with answers by path. */
 async function withBatch(...paths: string[]) {
   const world = new WriterWorld();
   await world.writer.start();
@@ -42,7 +42,7 @@ Deno.test("a group that was committed and not reported is reported by the next w
   assert.equal(world.batches, 0);
 });
 
-Deno.test("of a batch in groups the reported ones are kept, the unreported one is found, and the rest runs again", async () => {
+Deno.test("the reported groups of a batch are kept, the unreported one is found, and the rest runs again", async () => {
   const { world, results } = await withBatch("a", "b", "c");
   world.commits(0, 1, 1);
   world.commitsUnreported(1, 1, 2);
@@ -127,7 +127,7 @@ Deno.test("SG7 a call with a key that crashes is sent again to be recorded as fa
     replay: { sessionId: "s", requestId: 1 },
     failedWith: CRASHED,
   });
-  // Those behind it may crash as well, which must not undo the record.
+  // Later calls may crash as well, which must not undo the record.
   assert.deepEqual(behind, []);
   world.commits(0, 2, 1);
   await settled();
@@ -135,7 +135,7 @@ Deno.test("SG7 a call with a key that crashes is sent again to be recorded as fa
   assert.deepEqual(world.batch, ["c"]);
 });
 
-Deno.test("SG7 a call with a key that takes too long is recorded like one that crashes", async () => {
+Deno.test("SG7 a slow call with a key is recorded like one that crashes", async () => {
   const { world, results } = await withKeys("a", "b");
   world.isolate.noted = { position: 0, startedAt: world.clock.now() };
   await world.clock.advance(functionLimits.mutationTimeoutMs + 2 * isolateLimits.watchIntervalMs);
@@ -156,7 +156,7 @@ Deno.test("a call is not blamed while its failure is being recorded; after three
   assert.deepEqual(world.batch, ["b"]);
 });
 
-Deno.test("a call that was refused before it ran is sent once, and its failure is not taken for another one", async () => {
+Deno.test("a call that was refused before it ran is sent once, and its failure is not attributed to another call", async () => {
   const world = new WriterWorld();
   await world.writer.start();
   const failedWith = { kind: "args", message: "args: nested too deep", data: null } as const;
@@ -197,7 +197,7 @@ Deno.test("a call that was answered before the crash is not blamed", async () =>
   assert.deepEqual(world.batch, ["b"]);
 });
 
-Deno.test("a call that ran each of three times when its writer was killed is given up", async () => {
+Deno.test("a call fails after three lost writers", async () => {
   const { world, results } = await withBatch("a", "b");
   for (let i = 0; i < 3; i++) {
     assert.deepEqual(results, {});
@@ -236,7 +236,7 @@ for (
   });
 }
 
-Deno.test("an invalid last group in the database leaves the outcome of its batch unknown, and runs nothing again", async () => {
+Deno.test("an invalid last group in the database makes the outcome of its batch unknown, and runs nothing again", async () => {
   const unknown = "outcome_unknown: It is not known whether the mutation was committed";
   const lost = "outcome_unknown: The mutation was committed, but its answer was lost";
   for (
@@ -417,7 +417,7 @@ Deno.test("while no writer can be started tries become rare", async () => {
   assert.deepEqual(world.batch, ["a"]);
 });
 
-Deno.test("calls do not wait for a writer for ever", async () => {
+Deno.test("calls do not wait indefinitely for a writer", async () => {
   const { world, results } = await withBatch("a");
   world.starter.broken = "schema.ts:1: nonsense";
   world.isolate.dies("killed");
@@ -466,7 +466,7 @@ Deno.test("commits without a report make every query run again", async () => {
   assert.deepEqual(world.reported, ["gap 2", "commit 2", "answer a", "answer b"]);
 });
 
-Deno.test("an unreadable last group leaves the outcome of the batch unknown, and does not run it twice", async () => {
+Deno.test("an unreadable last group makes the outcome of the batch unknown, and does not run it twice", async () => {
   const { world, results } = await withBatch("a");
   world.starter.lastGroup = "{";
   world.isolate.dies("killed");

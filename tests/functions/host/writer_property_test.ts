@@ -1,4 +1,4 @@
-/** Random deaths of the writer at every stage, over a model of the database. */
+/** Random deaths of the writer at every stage, with a model of the database. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { frameText } from "../../../mod/functions/wire/segment_frames.ts";
@@ -9,7 +9,7 @@ import { resultOf, WriterWorld } from "./support/writer_world.ts";
 
 /** The writer's next step with a group of its batch. */
 type Step = "commit and report" | "die running" | "die before the commit" | "die before the report";
-/** Whether it says that a batch is about to end, and how many calls arrive between that and the end. */
+/** Whether it reports that a batch is about to end, and the number of calls between the report and the end. */
 type Early = { readonly reported: boolean; readonly arriving: number };
 
 interface Plan {
@@ -49,7 +49,7 @@ class Model {
     this.#world = world;
   }
 
-  /** Takes one step of the plan with the newest writer; `arrive` makes calls. */
+  /** Runs one step of the plan with the newest writer. `arrive` adds calls. */
   async step({ groupCalls, step, early }: Plan, arrive: (calls: number) => void): Promise<void> {
     const { isolate } = this.#world;
     if (isolate.dead) return;

@@ -10,7 +10,7 @@ async function started(): Promise<WriterWorld> {
   return world;
 }
 
-Deno.test("calls made in one task share a batch, in their order", async () => {
+Deno.test("calls of one task share a batch, in their order", async () => {
   const world = await started();
   for (const path of ["a", "b", "c"]) world.mutate(path);
   await settled();
@@ -28,7 +28,7 @@ Deno.test("a lone call is sent in its own task, without a timer", async () => {
   assert.equal(world.clock.timers, 0, "a timer was left behind");
 });
 
-Deno.test("calls that arrive while a batch is running wait for its end and then leave together", async () => {
+Deno.test("calls that arrive while a batch is running wait for its end and are then sent together", async () => {
   const world = await started();
   world.mutate("a");
   await settled();
@@ -60,7 +60,7 @@ Deno.test("the next batch is sent during the commit of the one before it, with a
   assert.deepEqual(world.batch, ["d"]);
 });
 
-Deno.test("a batch sent ahead leaves room: it and the one being committed share the limit", async () => {
+Deno.test("a batch sent ahead and the one being committed share the limit", async () => {
   const world = await started();
   for (const path of ["a", "b", "c"]) world.mutate(path);
   await settled();
@@ -147,7 +147,7 @@ Deno.test("an answer has the result, the ts and the log lines the writer gave", 
   });
 });
 
-Deno.test("the call's own text is sent, replay key included, as it was when it was made", async () => {
+Deno.test("the call's original text is sent, including the replay key", async () => {
   const world = await started();
   const args = { n: 1 };
   world.mutate("a", { args, replay: { sessionId: "s", requestId: 3 } });
@@ -190,7 +190,7 @@ Deno.test("a queue full of characters refuses more calls", async () => {
   assert.match(String(resultOf(await world.mutate("late", { args }))), /overloaded/);
 });
 
-Deno.test("a batch holds no more characters than the bound, and at least one call", async () => {
+Deno.test("a batch contains at most the maximum number of characters, and at least one call", async () => {
   const world = await started();
   const args = { text: "x".repeat(isolateLimits.batchCharsMax / 2) };
   for (let i = 0; i < 3; i++) world.mutate("large", { args });
@@ -278,7 +278,7 @@ Deno.test("close does not wait longer for a batch than a mutation may take", asy
   assert.equal(world.clock.timers, 0);
 });
 
-Deno.test("FA3 a batch that takes too long returns the rest, behind calls that others have made since", async () => {
+Deno.test("FA3 a slow batch returns the rest, which run after calls that others have made since", async () => {
   const world = await started();
   const by = (turn: string) => ({ caller: { turn, blame: turn } });
   for (const path of ["slow", "slow", "slow"]) world.mutate(path, by("a"));

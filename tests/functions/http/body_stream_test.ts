@@ -42,7 +42,7 @@ function turn(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 0));
 }
 
-Deno.test("a body arrives whole, in chunks of bounded size, for all sizes of writes", async () => {
+Deno.test("a body arrives completely, in chunks of bounded size, for all sizes of writes", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.nat(150_000), { maxLength: 8 }), async (sizes) => {
       let next = 0;
@@ -138,13 +138,13 @@ Deno.test("stopping ends the body that is being sent", async () => {
   assert.equal((await canceled.promise as DOMException).name, "AbortError");
 });
 
-Deno.test("a stream of something else than bytes fails", async () => {
+Deno.test("a stream that contains other values than bytes fails", async () => {
   const pair = joined();
   const texts = ReadableStream.from(["text"]) as unknown as ReadableStream<Uint8Array>;
   await assert.rejects(pair.sender.pump(texts), /Uint8Array/);
 });
 
-Deno.test("frames of bytes and of text keep their order over a socket, in pieces of any size", async () => {
+Deno.test("binary and text frames keep their order over a socket, in pieces of any size", async () => {
   const path = `${await Deno.makeTempDir()}/s`;
   using listener = Deno.listen({ transport: "unix", path });
   const [to, from] = await Promise.all([Deno.connect({ transport: "unix", path }), listener.accept()]);

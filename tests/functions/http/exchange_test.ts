@@ -1,4 +1,4 @@
-/** Main's side of a request over a fake runner: back-pressure, clients that go, runners that lie or die. */
+/** Main's side of a request with a fake runner: back-pressure, disconnects, and invalid or lost runners. */
 import assert from "node:assert/strict";
 import { anonymous } from "../../../mod/functions/identity.ts";
 import { failed, type Outcome } from "../../../mod/functions/outcome.ts";
@@ -65,7 +65,7 @@ Deno.test("a response is available once its head arrives, and its body follows",
   assert.equal(await text, "one two");
 });
 
-Deno.test("headers of the connection stay on it", () => {
+Deno.test("connection headers are not forwarded", () => {
   const { isolate } = begin(
     new Request("http://h/", {
       headers: {
@@ -80,7 +80,7 @@ Deno.test("headers of the connection stay on it", () => {
   assert.deepEqual(isolate.last("RunRequest").headers, [["x-own", "2"]]);
 });
 
-Deno.test("the request's body is sent as far as the runner takes it", async () => {
+Deno.test("the request's body is sent as fast as the runner reads it", async () => {
   const body = new Uint8Array(routeLimits.windowBytes + 1_000);
   const { isolate, exchange } = begin(new Request("http://h/", { method: "POST", body }));
   const sentBytes = () => isolate.sentBytes.reduce((sum, part) => sum + part.bytes.length, 0);

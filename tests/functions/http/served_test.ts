@@ -172,7 +172,7 @@ Deno.test("routes of an app, end to end", async (t) => {
     await nothing.body?.cancel();
   });
 
-  await t.step("bodies are streamed both ways concurrently", async () => {
+  await t.step("bodies are streamed in both directions concurrently", async () => {
     const up = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>();
     const writer = up.writable.getWriter();
     const responding = fetch(`${url}/echo`, { method: "POST", body: up.readable });
@@ -206,7 +206,7 @@ Deno.test("routes of an app, end to end", async (t) => {
     await until(async () => (await notes(served)).includes("the client went away"));
   });
 
-  await t.step("a client that does not read holds the route up instead of filling memory", async () => {
+  await t.step("a client that does not read pauses the route instead of filling memory", async () => {
     using conn = await Deno.connect({ hostname: "127.0.0.1", port: served.port });
     await conn.write(new TextEncoder().encode("GET /endless HTTP/1.1\r\nhost: localhost\r\n\r\n"));
     const made = async () => (await notes(served)).filter((text) => text.startsWith("made ")).length;

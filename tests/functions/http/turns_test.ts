@@ -40,7 +40,7 @@ async function settled(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setTimeout(resolve, 0));
 }
 
-Deno.test("FA5 one caller's requests leave room for those of others, which come before its waiting ones", async () => {
+Deno.test("FA5 requests of other callers run before the waiting ones of a busy caller", async () => {
   const setup = new Setup();
   const many = Array.from({ length: 2 * requestsMax }, () => setup.ask("many"));
   await settled();
@@ -58,7 +58,7 @@ Deno.test("FA5 one caller's requests leave room for those of others, which come 
   assert(answers.every((answer) => !answer.ok && answer.error.message === "over"));
 });
 
-Deno.test("FA5 a full queue makes room at the cost of the caller with the most requests", async () => {
+Deno.test("FA5 a full queue drops requests of the caller with the most", async () => {
   const setup = new Setup();
   const many = Array.from({ length: requestsMax / 2 + requestsWaitingMax }, () => setup.ask("many"));
   const more = await setup.ask("many");

@@ -1,4 +1,4 @@
-/** Actions: their calls through main, logs, environment, and many at once. */
+/** Actions: their calls through main, logs, environment, and concurrency. */
 import assert from "node:assert/strict";
 import type { FromIsolate, SubCall } from "../../../mod/functions/wire/messages.ts";
 import { call, errorOf, user, Workspace } from "./support.ts";

@@ -28,7 +28,7 @@ const app = {
       throw new UserError("full", "The box is full", { size: 3 });
     });
     export const foreignUserError = untypedMutation(() => {
-      // Another copy of the class, as a bundler makes it.
+      // Another copy of the class, like a bundler creates.
       throw Object.assign(new Error("Full"), { [Symbol.for("syncline.userError")]: true, code: "full", data: undefined });
     });
     export const badUserError = untypedQuery(() => {
@@ -222,7 +222,7 @@ Deno.test("queries return their value, or an error with a cause", async (t) => {
     )).answers;
     assert.equal(ping?.details.scope, "nothing");
     assert.deepEqual([ids?.details.scope, ids?.value], ["principal", "u1"]);
-    // Claims belong to one token, so the result that shows them belongs to one session.
+    // Claims belong to one token, so a result that depends on them belongs to one session.
     assert.deepEqual([who?.details.scope, who?.value], ["session", {
       user: "u1",
       identity: { userId: "u1", adminId: null, claims: {} },

@@ -45,7 +45,7 @@ Deno.test("CN1: count counts the rows of tables, ranges and built-in indexes, in
   });
 });
 
-Deno.test("a mutation counts its own writes, and a failed one leaves none", async () => {
+Deno.test("a mutation counts its own writes, and a failed one leaves none behind", async () => {
   const { database, ids } = await filled();
   using _database = database;
   const ofA = () =>

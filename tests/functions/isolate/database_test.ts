@@ -68,7 +68,7 @@ Deno.test("pages follow one another without gap or repetition, despite writes be
             db.query("items").withIndex("by_kind_rank", (q) => q.eq("kind", "a")).order(order)
               .paginate({ cursor, numItems, endCursor })
           );
-        // As a client shows them: the first pages are loaded, rows change, then all pages are run again, pinned.
+        // Like a client: loads the first pages, changes rows, then runs all pages again, pinned.
         const ends: string[] = [];
         for (let cursor: string | null = null;;) {
           const { continueCursor, isDone, page: rows } = await page(cursor, null);

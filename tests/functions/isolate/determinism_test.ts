@@ -93,7 +93,7 @@ Deno.test("clock and randomness of queries are frozen, repeatable and detected",
     for (const number of (first.value as number[]).slice(0, 2)) assert.ok(number >= 0 && number < 1);
   });
 
-  await t.step("real chance is noticed too, and mutations have it", async () => {
+  await t.step("real randomness is recorded too, and mutations have it", async () => {
     assert.equal((await reader.query("clock:uuid")).details.nondeterministic, true);
     assert.equal((await reader.query("clock:bytes")).details.nondeterministic, true);
     const [one, two] = [

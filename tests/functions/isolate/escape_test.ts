@@ -5,13 +5,13 @@ import { type Answer, type TestIsolate, Workspace } from "./support.ts";
 
 interface Attempt {
   readonly name: string;
-  /** Body of an async function; the constants of {@linkcode spySource} are there. Giving back anything but `undefined` is an escape. */
+  /** Body of an async function that can use the constants of {@linkcode spySource}. Any result but `undefined` is an escape. */
   readonly code: string;
   /** Roles for which it is allowed. */
   readonly allowed?: readonly IsolateRole[];
-  /** At load it is allowed, or makes the app broken: the runtime remembers a package that it could not add. */
+  /** During load it may also break the app, because the runtime remembers a package that it could not add. */
   readonly handlerOnly?: true;
-  /** The bundler would take it along, or refuse the app: tried in generated code only. */
+  /** The bundler would include it or refuse the app, so it is tried in generated code only. */
   readonly generatedOnly?: true;
 }
 
@@ -242,7 +242,7 @@ const commonJsAttempts: readonly Attempt[] = [
   },
 ];
 
-/** A module that tries everything while it loads, and again when it is asked to. */
+/** A module that tries everything while it loads, and again when it is called. */
 function spySource(dir: string, { port, home }: { readonly port: number; readonly home: Home }): string {
   const tried = attemptsOf(home);
   const table = tried.map(({ name, code }) => `${JSON.stringify(name)}: async () => { ${code} },`).join("\n");
@@ -340,7 +340,7 @@ for (const home of ["the app", "an ES module of a package", "a CommonJS file of 
     writeApp(workspace, { port: server.addr.port, home });
     Deno.writeTextFileSync(`${workspace.dataDir}/secret.json`, `"secret"`);
     using _trap = Deno.listen({ transport: "unix", path: `${workspace.dir}/trap.sock` });
-    // The writer makes the database that the reader opens.
+    // The writer creates the database that the reader opens.
     for (const role of ["writer", "reader", "runner"] as const) {
       await using isolate = await workspace.start(role);
       assert.equal(isolate.booted?.type, "Ready", JSON.stringify(isolate.booted));

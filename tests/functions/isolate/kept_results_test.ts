@@ -1,4 +1,4 @@
-/** Results that a reader keeps: main gets the difference to one that it has, and the whole text otherwise. */
+/** Cached results of a reader: main receives the difference to a result that it has, otherwise the whole text. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { fromWire } from "../../../mod/functions/host/outcomes.ts";
@@ -6,7 +6,7 @@ import { KeptResults } from "../../../mod/functions/isolate/runs/kept_results.ts
 import { encodeFrameText, frameText, parseFrameText } from "../../../mod/functions/wire/segment_frames.ts";
 import type { Outcome } from "../../../mod/functions/outcome.ts";
 
-/** Characters that a result must have to be kept. */
+/** Minimum number of characters of a cached result. */
 const LONG = 64 * 1024;
 const LONG_PART = "y".repeat(LONG);
 const MiB = 1024 * 1024;
@@ -46,7 +46,7 @@ Deno.test("main decodes each result of a reader exactly, however it differs from
   );
 });
 
-Deno.test("a long result that changes is sent as its difference, and one that stays as nothing", () => {
+Deno.test("a changed long result is sent as a difference, and an unchanged one without contents", () => {
   const results = new KeptResults();
   const text = "a".repeat(2 * LONG);
   const first = sent(results, text, null);
@@ -59,7 +59,7 @@ Deno.test("a long result that changes is sent as its difference, and one that st
   assert.equal(same.outcome.value, changed.outcome.value);
 });
 
-Deno.test("short results, those of another reader and those dropped for newer ones are sent whole", () => {
+Deno.test("short results, those of another reader, and replaced ones are sent completely", () => {
   const results = new KeptResults();
   const short = sent(results, "[1]", null);
   assert.equal(short.outcome.kept, undefined);

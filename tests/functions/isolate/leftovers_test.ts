@@ -32,7 +32,7 @@ const APP = {
 Deno.test("[FA15] side effects of a call are undone, or end its isolate without affecting other calls", async (t) => {
   await using it = await RealHost.start(APP);
 
-  await t.step("how stacks are made", async () => {
+  await t.step("how stack traces are created", async () => {
     await it.mutate("a:loopingStacks");
     assert.equal(await it.mutate("a:fails"), "internal: bad luck");
     const { outcome } = await it.host.mutate(call("a:fails"));

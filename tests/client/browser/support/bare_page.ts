@@ -75,7 +75,7 @@ export class BarePage {
     return result.value as Result;
   }
 
-  /** Waits until something holds in the page. */
+  /** Waits until a condition is true in the page. */
   async until<Arg>(holds: (arg: Arg) => boolean, arg: Arg): Promise<void> {
     const endAt = performance.now() + 20_000;
     while (!await this.evaluate(holds, arg)) {

@@ -13,7 +13,7 @@ import {
 import { api } from "./api.ts";
 import { mount, until } from "./support.tsx";
 
-/** Frames shown while a user signs up and out again. */
+/** Frames rendered while a user signs up and out again. */
 export async function signing() {
   const frames: string[] = [];
   let view: AuthView | null = null;

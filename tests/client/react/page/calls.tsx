@@ -17,7 +17,7 @@ function addAtOnce(
   store.setQuery(api.rows.all, { list }, [...rows, local]);
 }
 
-/** Every list that was shown while rows were added optimistically, as ranks; pending ones in brackets. */
+/** Every rendered list while rows were added optimistically, as ranks. Pending ones are in brackets. */
 export async function optimistic({ count }: { count: number }) {
   const frames: string[] = [];
   let put: Put | null = null;
@@ -45,7 +45,7 @@ export async function optimistic({ count }: { count: number }) {
   const sent = Array.from({ length: count }, async (_, rank) => {
     await pause(rank * 3);
     await call()?.({ list: "optimistic", rank, text: "x" });
-    // A mutation's promise says that its writes are shown.
+    // A mutation's promise resolves when its writes are visible.
     await pause(0);
     visible.push(` ${place.textContent} `.includes(` ${rank} `));
   });
@@ -56,7 +56,7 @@ export async function optimistic({ count }: { count: number }) {
   return { frames, domFrames, visible, functions: puts.size };
 }
 
-/** A mutation that fails takes its optimistic update back; an action answers. */
+/** A failing mutation reverts its optimistic update, and an action returns its result. */
 export async function calls() {
   const texts: (string | undefined)[] = [];
   let put: Put | null = null;

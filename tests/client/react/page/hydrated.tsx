@@ -21,7 +21,7 @@ export function Rows({ list }: { list: List }) {
   );
 }
 
-/** Takes a server's page over, and follows it when a row changes. */
+/** Hydrates a server's page and updates it when a row changes. */
 export async function hydrated({ html, list }: { html: string; list: List }) {
   const place = document.body.appendChild(document.createElement("div"));
   place.innerHTML = html;

@@ -39,7 +39,7 @@ function List({ name, size, watcher }: { name: string; size: number; watcher: Wa
   return null;
 }
 
-/** Random changes by another client, most of them where pages meet, while pages are loaded. */
+/** Random changes by another client, most of them at page borders, while pages load. */
 export async function random({ seed, changes, size }: { seed: number; changes: number; size: number }) {
   const random = new Random(seed);
   const name = `random ${seed}`;
@@ -124,7 +124,7 @@ export async function identity() {
   return { kept, sameLoadMore: now.loadMore === loadMore, isSameList, renders: watcher.renders - before };
 }
 
-/** Pages whose query reads other rows for another user: the list starts again when a user signs in. */
+/** Pages whose query reads other rows for another user: the list restarts when a user signs in. */
 export async function foreign() {
   let shown: PaginatedQuery<Row> | null = null;
   let auth: ReturnType<typeof useAuth> | null = null;

@@ -5,7 +5,7 @@ import { useConnectionState, useQueries, useQuery, useSuspenseQuery } from "sync
 import { api } from "./api.ts";
 import { Boundary, mount, pause, until } from "./support.tsx";
 
-/** A page of `count` hooks: how many times each component was shown, after a change of one row and after more. */
+/** A page of `count` hooks: the number of renders of each component, after a change of one row and after more. */
 export async function counted({ count, change }: { count: number; change: number }) {
   const shown = new Array<number>(count).fill(0);
   const texts = new Array<string | null | undefined>(count).fill(undefined);
@@ -127,7 +127,7 @@ export async function suspending() {
   await until(() => place.textContent === "waiting");
   show(null);
   const abandoned = wire.adds;
-  // The abandoned query is released, and so are those whose components were mounted.
+  // The queries of the abandoned and the unmounted components are released.
   await until(() => wire.live.size === 0);
   observer.disconnect();
   const { adds, removes } = wire;

@@ -10,7 +10,7 @@ import { mount, until } from "./support.tsx";
 
 const STEP_MS = 30_000;
 
-/** Steps as they happened. */
+/** Steps in order. */
 export async function secondFactor() {
   const { codeOf } = globalThis as unknown as { codeOf(secret: string, offMs: number): Promise<string> };
   const steps: string[] = [];

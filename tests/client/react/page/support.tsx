@@ -75,7 +75,7 @@ export function mount(tree: ReactNode): Mounted {
 
 export { pause, until };
 
-/** Shows the code of an error below it, and its children again when `again` is clicked. */
+/** Renders the code of an error below it, and its children again when `again` is clicked. */
 export class Boundary extends Component<{ children?: ReactNode }, { error: unknown }> {
   override state: { error: unknown } = { error: null };
 

@@ -1,4 +1,4 @@
-/** Code for starters whose processes load none. */
+/** Code for starters whose processes load nothing. */
 import type { ProcessStarterOptions } from "../../../../mod/functions/host/process/process_starter.ts";
 
 export function fakeCode(folder: string): Pick<ProcessStarterOptions, "version" | "versions"> {

@@ -105,7 +105,7 @@ export class FakeStarter implements IsolateStarter, AsyncDisposable {
   delay: Promise<void> = Promise.resolve();
   /** Called with each new isolate before the host gets it. */
   onStart: ((isolate: FakeIsolate) => void) | null = null;
-  /** Starts asked for, successful or not. */
+  /** Requested starts, successful or not. */
   starts = 0;
   disposed = false;
 

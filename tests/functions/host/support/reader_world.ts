@@ -61,7 +61,7 @@ export class ReaderWorld {
     return this.#wave(given, {});
   }
 
-  /** Starts a wave of a query that is known to be slow. */
+  /** Starts a batch of a query that is known to be slow. */
   slowWave(path: string, caller: Caller): TestWave {
     return this.#wave([path, { caller }], { slow: true });
   }
@@ -92,7 +92,7 @@ export class ReaderWorld {
     return test;
   }
 
-  /** A reader opens the snapshot of its newest wave, with commits that main has heard of. */
+  /** A reader opens the snapshot of its newest batch, with commits that main has received. */
   pins(reader: FakeIsolate, ts: number): void {
     this.pool.published(ts);
     this.finds(reader, ts);

@@ -1,4 +1,4 @@
-/** A host over real isolates and a real database, in a temporary folder. */
+/** A host with real isolates and a real database, in a temporary folder. */
 import { steadyClock } from "../../../../mod/kit/clock.ts";
 import { isolateCommand } from "../../../../mod/functions/host/process/command.ts";
 import { IsolateHost } from "../../../../mod/functions/host/host.ts";
@@ -65,7 +65,7 @@ export class RealHost implements AsyncDisposable {
         command: (paths) => isolateCommand(paths),
         ...(memory && { isolateMemory: memory }),
         log,
-        // Loading takes its time on a busy machine, even if the test hurries.
+        // Loading is slow on a busy machine, even with a faster clock.
         clock: steadyClock,
       });
       const batchPrefix = crypto.randomUUID();

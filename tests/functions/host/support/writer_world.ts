@@ -1,4 +1,4 @@
-/** A writer over fake isolates, with a record of all its reports. */
+/** A writer with fake isolates, and a record of its reports. */
 import { functionLimits } from "../../../../mod/limits.ts";
 import { frameText } from "../../../../mod/functions/wire/segment_frames.ts";
 import { Writer } from "../../../../mod/functions/host/writer/writer.ts";
@@ -18,7 +18,7 @@ export class WriterWorld {
   /** Reports in order: `commit <ts>`, `gap <ts>`, `answer <path>`. */
   readonly reported: string[] = [];
   readonly warnings: string[] = [];
-  /** Waits that may be spent awake, as they begin and end. */
+  /** Waits that may busy-wait, as they start and end. */
   readonly waits: ("wait" | "over")[] = [];
   readonly writer = new Writer({
     starter: this.starter,
@@ -73,7 +73,7 @@ export class WriterWorld {
     return { message, segments };
   }
 
-  /** The writer says that the newest batch is about to end. */
+  /** The writer reports that the newest batch is about to end. */
   committing(): void {
     this.isolate.sends({ type: "Committing", batch: this.isolate.last("Batch").batch });
   }
@@ -92,7 +92,7 @@ export class WriterWorld {
     this.isolate.sends({ ...message, ...more }, segments);
   }
 
-  /** The writer commits and is lost before it can report: the next one finds the group. */
+  /** The writer commits and is lost before it reports: the next one finds the group. */
   commitsUnreported(from: number, answers: number, ts: number): void {
     const { message, segments } = this.group(from, answers, ts);
     this.starter.ts = ts;

@@ -83,7 +83,7 @@ http.route({
   }),
 });
 
-/** Endless; notes each megabyte that it has made. */
+/** Endless. Records each megabyte it has produced. */
 http.route({
   path: "/endless",
   method: "GET",
