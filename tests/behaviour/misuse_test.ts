@@ -1,4 +1,4 @@
-/** Each mistake a newcomer makes: it is refused, and the message says what to do. */
+/** Mistakes of new users: each is refused with a message that explains what to do. */
 import assert from "node:assert/strict";
 import { createTestServer } from "syncline/test";
 import { defineSchema, defineTable, id } from "syncline/server";
@@ -11,7 +11,7 @@ const untyped = (value: unknown) => value as never;
 // deno-lint-ignore no-explicit-any -- the misuses are what types would refuse
 const db = (ctx: Ctx): any => ctx.db;
 
-/** Storing this value in a field that takes anything. */
+/** Storing this value in a field of any type. */
 const store = (value: unknown) => (ctx: Ctx) => ctx.db.insert("things", { value });
 
 const cycle: Record<string, unknown> = {};

@@ -1,4 +1,4 @@
-/** Checkpoints keep the write-ahead log short under light load, and leave it alone among larger groups. */
+/** Checkpoints keep the write-ahead log short under light load, and do not run between larger groups. */
 import assert from "node:assert/strict";
 import { engineLimits } from "../../mod/engine/limits.ts";
 import { openReaderDatabase } from "../../mod/engine/mod.ts";

@@ -18,7 +18,7 @@ Deno.test("ids of one table share only their first four characters", () => {
   const ids = Array.from({ length: 5_000 }, () => newId(7));
   assert.equal(new Set(ids).size, ids.length);
   assert.equal(new Set(ids.map((id) => id.slice(0, 4))).size, 1);
-  // Every random character takes every value; the 19th pair has the remaining 6 bits.
+  // Every random character has every value; the 19th pair has the remaining 6 bits.
   for (let place = 4; place < 24; place++) {
     const seen = new Set(ids.map((id) => id[place]));
     assert.equal(seen.size, place === 22 ? 2 : 32, `place ${place}`);

@@ -192,7 +192,7 @@ Deno.test("RP1 a database that applies the rows has the same tables, through sch
   }
 });
 
-Deno.test("RP16 a gap, a repetition, a swapped or a changed row is refused, and the database stays unchanged", async () => {
+Deno.test("RP16 a gap, a repetition, a swapped or a changed row is refused, and the database is not changed", async () => {
   using origin = new TemporaryDatabase();
   using other = new TemporaryDatabase();
   const work = new Workload(7);

@@ -336,7 +336,7 @@ Deno.test("random histories match the model, and read sets detect exactly the ch
   );
 });
 
-/** Takes the first rows of a range in the open snapshot. */
+/** Returns the first rows of a range in the open snapshot. */
 function watch(db: TestDatabase, step: RangeStep): [rows: string, readSet: ReadSet, ended: boolean] {
   const view = db.reader.beginQuery();
   const rows: Doc[] = [];

@@ -62,7 +62,7 @@ Deno.test("a scan is touched exactly by changes between its start and where it s
             ids.splice(ids.indexOf(id), 1);
             return { before, after: null };
           }
-          // Other fields count too: the run has read the whole document.
+          // Other fields count too, because the run has read the complete document.
           tx.patch(id, { n: change.n, m: change.pick });
           return { before, after: tx.get(id) };
         });

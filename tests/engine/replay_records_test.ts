@@ -1,4 +1,4 @@
-/** Replay records: found by their whole key during their lifetime, through restart and rollback, and then removed. */
+/** Replay records: found by their complete key during their lifetime, after restart and rollback, and then removed. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { replayLimits } from "../../mod/engine/limits.ts";

@@ -528,7 +528,7 @@ Deno.test("[PG5] a query of an intermediate state between two rows applied toget
   }
 });
 
-Deno.test("[PG5] a query of the newest document is touched by an import that makes it older, on leader and follower", () => {
+Deno.test("[PG5] an import that makes the newest document older affects queries for it, on leader and follower", () => {
   using pair = new Pair();
   const ids: string[] = [];
   pair.group((tx) => {
@@ -621,7 +621,7 @@ Deno.test("RP16 rows are validated: unknown table, invalid JSON, another documen
   assert.deepEqual(follower, origin);
 });
 
-Deno.test("a row with wrong flags leaves errors that the check finds", async () => {
+Deno.test("a row with wrong flags causes errors that the check finds", async () => {
   for (const way of ["applied", "replayed"]) {
     using pair = new Pair();
     let id = "";

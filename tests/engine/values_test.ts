@@ -54,12 +54,12 @@ Deno.test("undefined fields are omitted and -0 becomes 0", () => {
   assert.ok(Object.is(copy.b, 0));
 });
 
-Deno.test("a field named __proto__ stays a field", () => {
+Deno.test("a field named __proto__ is an ordinary field", () => {
   const fields = JSON.parse('{"a":{"__proto__":{"x":1}}}');
   assert.equal(JSON.stringify(store(fields)), '{"a":{"__proto__":{"x":1}}}');
 });
 
-Deno.test("system tables may use names that begin with _", () => {
+Deno.test("system tables may use names that start with _", () => {
   assert.deepEqual(store({ _internal: 1 }, false), { _internal: 1 });
 });
 

@@ -41,7 +41,7 @@ function near(tx: ReadTransaction, query: {
   });
 }
 
-/** Compares a search with plain arithmetic over all documents. */
+/** Compares a search with a simple computation over all documents. */
 function check(tx: ReadTransaction, query: Parameters<typeof near>[1]): void {
   const docs = [...tx.scan("things", "by_creation_time", { eq: [] }, { order: "asc" })].map(({ doc }) => doc);
   const scores = new Map<string, number>();

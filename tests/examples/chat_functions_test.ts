@@ -47,7 +47,7 @@ Deno.test("channels have one form of name and exist once", async () => {
   for (const name of ["", "a/b", "x".repeat(33)]) await assert.rejects(create(name), { code: "bad_channel" });
 });
 
-Deno.test("users with an account show its name and recognize their messages, guests show the name they enter", async () => {
+Deno.test("users with an account have its name and recognize their messages, and guests have the name they enter", async () => {
   await using server = await open();
   const ada = await server.asUser({ name: "Ada", email: "ada@example.com" });
   const nameless = await server.asUser({ email: "grace@example.com" });

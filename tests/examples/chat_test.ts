@@ -111,7 +111,7 @@ Deno.test(needs(chromium, "two people chat in a browser"), async (t) => {
           await ada.say("Hello from an account");
           await linus.sees("Ada", "Hello from an account");
           assert.equal(await linus.page.locator(".message .member").count(), 1);
-          // A guest may take any name, and still looks like a guest.
+          // A guest may use any name, and is still marked as a guest.
           await linus.page.getByLabel("Your name").fill("Ada");
           await linus.say("Hello from a guest");
           await ada.sees("Ada", "Hello from a guest");

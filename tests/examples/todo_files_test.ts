@@ -10,7 +10,7 @@ import { launchChromium } from "../support/chromium.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { chromium, needs } from "../support/services.ts";
 
-/** Where screenshots go; none are taken without it. */
+/** Folder of screenshots. Default: no screenshots. */
 const SHOTS = Deno.env.get("SYNCLINE_SCREENSHOTS");
 
 interface World {

@@ -28,7 +28,7 @@ Deno.test({
       config: { functionsDir: "examples/todo/functions", staticDir: "examples/todo/public", dev: true },
       accounts: {
         authConfig: { kind: "file", path: authConfig },
-        // Else a mail would be another way in.
+        // Otherwise a mail would be another sign-in method.
         policy: { ...testConfig({ dataDir: "" }).accounts.policy, magicLink: false },
       },
     });
@@ -75,7 +75,7 @@ Deno.test({
       await linked(page).filter({ hasText: "Home" }).waitFor();
       await linked(page).filter({ hasText: "Home" }).getByRole("button", { name: "Unlink" }).click();
       await page.getByRole("button", { name: "Link Home" }).waitFor();
-      // The last way in stays.
+      // The last sign-in method cannot be removed.
       await linked(page).filter({ hasText: "Work" }).getByRole("button", { name: "Unlink" }).click();
       await page.getByRole("alert").filter({ hasText: "Set a password or link another identity first" })
         .waitFor();

@@ -51,7 +51,7 @@ Deno.test("lists belong to their user: other users cannot see, change or remove 
   assert.equal(await server.run(async (ctx) => (await ctx.db.query("items").collect()).length), 0);
 });
 
-Deno.test("pinned pages stay complete while items are added and removed", async () => {
+Deno.test("pinned pages remain complete while items are added and removed", async () => {
   await using server = await open();
   const ada = await server.asUser("Ada");
   const { list, items } = await listWith(ada, ["a", "b", "c", "d", "e"]);
@@ -86,7 +86,7 @@ Deno.test("open and done items are distinguished and counted, live", async () =>
   assert.deepEqual(count.results, [3, 2, 3]);
 });
 
-Deno.test("search finds whole words and a prefix of the last one, only in the user's items", async () => {
+Deno.test("search finds complete words and a prefix of the last one, only in the user's items", async () => {
   await using server = await open();
   const [ada, eve] = [await server.asUser("Ada"), await server.asUser("Eve")];
   await listWith(ada, ["Buy oat milk", "Call the milkman", "Water the plants"]);

@@ -102,7 +102,7 @@ Deno.test("a file of empty lines is skipped without blocking the event loop", as
   counting = false;
   assert.deepEqual(rows.at(-1), { line: 1_000_002, cells: ["1", "2"] });
   assert.ok(turns > 50, String(turns));
-  // The library alone takes a hundred times as long for ten times as many.
+  // The library alone needs a hundred times as long for ten times as many.
   assert.ok(tookUs < 50 * tenthUs, `${tookUs} µs of processor time, a tenth of them ${tenthUs} µs`);
   await new Promise((resolve) => setImmediate(resolve));
 });

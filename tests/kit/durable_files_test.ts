@@ -1,10 +1,10 @@
-/** Files that are replaced as a whole or not at all. */
+/** Files that are replaced completely or not at all. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { removeIfThere, statIfThere, writeDurably } from "../../mod/kit/durable_files.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
-Deno.test("a file is replaced as a whole, readable by its owner only, and a failure leaves no other file", async () => {
+Deno.test("a file is replaced completely, readable by its owner only, and a failure leaves no other file behind", async () => {
   await using tempFolder = new TempFolder();
   const dir = tempFolder.path;
   const path = join(dir, "state");

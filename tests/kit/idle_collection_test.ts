@@ -4,7 +4,7 @@ import { IdleCollection } from "../../mod/kit/processes/idle_collection.ts";
 
 const MB = 1_000_000;
 
-/** A process whose collections leave 20 MB. */
+/** A process with 20 MB after a collection. */
 function idleProcess() {
   const state = { processorMs: 500, heapBytes: 40 * MB, collections: 0 };
   const collection = new IdleCollection({

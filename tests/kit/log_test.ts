@@ -28,7 +28,7 @@ Deno.test("logLine puts the stack of an error below the line", () => {
   );
 });
 
-Deno.test("logLine shows an error of another context", () => {
+Deno.test("logLine prints an error of another context", () => {
   const error: unknown = runInNewContext("new RangeError('bad')");
   assert.match(logLine({ at, level: "error", message: "m", fields: { error } }), /error="RangeError: bad"\n/);
 });

@@ -67,7 +67,7 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
     );
   });
 
-  await t.step("NP2 `npm create` makes an app and installs it, without a warning", async () => {
+  await t.step("NP2 `npm create` creates an app and installs it, without a warning", async () => {
     const { text, ms } = await machine.done("npm create --yes syncline@latest my-app");
     const megabytes = await machine.downloaded() / 1e6;
     const readme = await Deno.readTextFile(join(projectDir, "README.md"));
@@ -235,7 +235,7 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
     await dev.interrupt();
   });
 
-  await t.step("NP11 `syncline demo` shows the chat, with the named permission set", async () => {
+  await t.step("NP11 `syncline demo` serves the chat, with the named permission set", async () => {
     await using demo = machine.start("my-app/node_modules/.bin/syncline demo --port 0");
     const [, url = ""] = await demo.line(/app +(http:\/\/127\.0\.0\.1:\d+)\//);
     assert.match(await textOf(url), /<!doctype html>/i);

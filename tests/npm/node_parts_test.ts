@@ -31,7 +31,7 @@ Deno.test("NP7 the project is the nearest folder with functions, or whose packag
   assert.equal(findProject(folder.at("other")), null);
 });
 
-Deno.test("NP14 the server is unpacked completely or not at all, even over the remains of a killed start", async () => {
+Deno.test("NP14 the server is unpacked completely or not at all, even over the files of a killed start", async () => {
   const files = { "app/cli.ts": "run();\n", "app/deep/er/a.ts": "", "cache/npm/ä/b.js": "\n\n" };
   await using folder = await TempFolder.with(
     Object.fromEntries(Object.entries(files).map(([name, text]) => [`from/${name}`, text])),
@@ -94,7 +94,7 @@ Deno.test("NP14 after a power failure a half server is created again; one that w
   }
   const names = () => [...Deno.readDirSync(folder.at("made"))].map(({ name }) => name).toSorted();
   assert.deepEqual(names(), ["server"]);
-  // A command that ends soon leaves it for the next one.
+  // A command that ends soon leaves it to the next one.
   const ended = new AbortController();
   ended.abort();
   await syncToDisk(target, ended.signal);
@@ -105,7 +105,7 @@ Deno.test("NP14 after a power failure a half server is created again; one that w
   unpack(pack, { folder: target, id });
 });
 
-Deno.test("NP15 on Windows package managers are scripts, virus scanners hold folders, and manifests begin with a byte order mark", async () => {
+Deno.test("NP15 on Windows package managers are scripts, virus scanners lock folders, and manifests start with a byte order mark", async () => {
   assert.deepEqual(startOf("npm", ["install", "--no-audit"], "win32"), {
     command: "npm install --no-audit",
     args: [],

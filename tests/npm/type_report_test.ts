@@ -7,7 +7,7 @@ const CODE = `import { readFile } from "node:fs/promises";
 export const wrong: string = 1;
 `;
 
-Deno.test("[NP3] a report has position, code and hint, and leaves out files that were deleted", async () => {
+Deno.test("[NP3] a report has position, code and hint, and omits deleted files", async () => {
   await using folder = await TempFolder.with({ "functions/notes.ts": CODE });
   const reports = new TypeReports(folder.at());
   const done = (lines: readonly string[]) =>

@@ -26,7 +26,7 @@ Deno.test("[ME8] existing backups count, and those interrupted by a server stop 
   assert.equal(counts.made, 1);
 });
 
-Deno.test("[ME8] a scheduled backup counts once it is in the target, and existing ones are known", async () => {
+Deno.test("[ME8] a scheduled backup counts when it is stored in the target, and existing ones are counted", async () => {
   await using outgoingDirFolder = new TempFolder();
   const outgoingDir = outgoingDirFolder.path;
   const target = new MemoryTarget();

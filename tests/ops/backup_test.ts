@@ -207,7 +207,7 @@ Deno.test("[BK15] leftovers of a killed backup are removed by the next one or at
   await WorkFolder.removeAbandoned(folder.path);
   assert.ok(!(await folder.names()).includes("backup-work"));
 
-  // One in progress is left alone.
+  // A backup in progress is not changed.
   await using work = await WorkFolder.acquire(folder.path);
   await WorkFolder.removeAbandoned(folder.path);
   assert.ok((await Deno.stat(work.databases)).isDirectory);
@@ -217,7 +217,7 @@ Deno.test("[BK13] a log that does not fit on the disk is not copied", async () =
   await using folder = await filledFolder();
   await Deno.remove(folder.at("logs.db"));
   await Deno.writeFile(folder.at("logs.db"), new Uint8Array());
-  // Sparse, so it takes no space itself.
+  // Sparse, so it uses no space itself.
   await Deno.truncate(folder.at("logs.db"), 2 ** 42);
   const before = await folder.names();
   await assert.rejects(createBackup(optionsFor(folder, { withAux: true })), NoSpaceError);

@@ -10,7 +10,7 @@ import { TempFolder } from "../support/temp_folder.ts";
 
 const NAME = /^backup-\d{8}T\d{6}Z-[0-9a-f]{8}\.tar\.zst$/;
 
-/** Makes dummy archives and records the options. */
+/** Creates dummy archives and records the options. */
 function maker(): { readonly asked: Parameters<MakeBackup>[0][]; readonly make: MakeBackup } {
   const asked: Parameters<MakeBackup>[0][] = [];
   return {
@@ -66,7 +66,7 @@ Deno.test("[AD3] an invalid body is rejected", async () => {
   }
 });
 
-Deno.test("[AD4] a failed backup reports the reason and leaves no file", async () => {
+Deno.test("[AD4] a failed backup reports the reason and leaves no file behind", async () => {
   for (
     const [error, expected] of [
       [new Error("The database is damaged"), [500, "backup_failed"]],
@@ -129,7 +129,7 @@ Deno.test("[AD5] the list describes every backup, newest first, and damaged ones
       },
       { name: "broken.tar.zst", size: 12, createdAt: "2030-01-01T00:00:00.000Z", error: damaged.error },
     ],
-    // Known only of backups that this server has made or found at its schedule.
+    // Known only for backups that this server has created or found at its schedule.
     newest: null,
     restore: null,
     replication: { enabled: false },

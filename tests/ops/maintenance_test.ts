@@ -100,7 +100,7 @@ Deno.test("[BK17] the process has no access outside of the data folder", async (
   );
 });
 
-/** A data folder whose backup with files takes a while. */
+/** A data folder whose backup with files is slow. */
 async function slowFolder(): Promise<DataFolder> {
   const folder = await DataFolder.make();
   using writer = folder.openWriter();

@@ -1,4 +1,4 @@
-/** `joinRoom`: the messages it sends, the room it shows, throttling, reconnects and several uses of one room. */
+/** `joinRoom`: sent messages, room state, throttling, reconnects and several uses of one room. */
 import assert from "node:assert/strict";
 import type { ConnectionState, SynclineClient } from "../../mod/client/mod.ts";
 import { joinRoom } from "../../mod/client/presence/mod.ts";
@@ -43,7 +43,7 @@ class ClientDouble {
 
 const member = (state: object, userId: string | null = null) => ({ userId, info: null, state });
 
-Deno.test("PR1 the room shows its members, and changes as the server reports them", () => {
+Deno.test("PR1 the room contains its members, and changes as the server reports them", () => {
   const double = new ClientDouble();
   const room = joinRoom(double.client, "a", { n: 1 });
   let changes = 0;

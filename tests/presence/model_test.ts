@@ -18,7 +18,7 @@ interface Seen {
   readonly state: unknown;
 }
 
-/** The client behind a socket: applies frames as the reference client does. */
+/** The client of a socket, which applies frames like the reference client. */
 class ClientView implements RoomSubscriber {
   readonly rooms = new Map<string, Map<string, Seen>>();
   readonly refused: string[] = [];
@@ -52,7 +52,7 @@ class ClientView implements RoomSubscriber {
   }
 }
 
-/** A link that can be cut. Messages pass as they do over a real one: as JSON, in order, in later tasks. */
+/** A link that can be cut. It delivers messages like a real one: as JSON, in order, in later tasks. */
 class TestLink implements RoomLink {
   readonly #clock: FakeClock;
   #rooms: RoomLinkEvents | null = null;
@@ -163,14 +163,14 @@ class World {
     return Math.floor(this.#random() * limit);
   }
 
-  /** Lets everything arrive, then compares what each client sees with the model. */
+  /** Lets everything arrive, then compares each client's state with the model. */
   check(): void {
     for (const link of this.links) {
       link.isBusy = false;
       if (!link.isOpen) link.open(this.hub);
     }
     for (const { view } of this.clients) view.isSlow = false;
-    // A loss may be noticed late, and the grace begins then.
+    // A loss may be detected late, and the grace period starts then.
     this.clock.move(2 * (graceMs + graceCheckMs) + QUIET_MS);
     for (const room of ROOMS) {
       const expected = new Map(
@@ -294,7 +294,7 @@ function member(state: unknown, info: unknown = null) {
   return { userId: null, info: JSON.stringify(info), state: JSON.stringify(state), connection: 0 };
 }
 
-Deno.test("PR8 members of other servers stay visible while a new leader learns of them", () => {
+Deno.test("PR8 members of other servers remain visible while a new leader receives them", () => {
   const world = new World(1);
   const [here, there] = [new ClientView(), new ClientView()];
   world.rooms(1).join("a", "here", member(1), here);
@@ -338,7 +338,7 @@ Deno.test("PR8 while a leader reads slowly, its follower keeps the newest state 
   world.end();
 });
 
-Deno.test("PR2 changes within the interval leave in one frame, encoded once for all clients of the room", () => {
+Deno.test("PR2 changes within the interval are sent in one frame, encoded once for all clients of the room", () => {
   const clock = new FakeClock();
   using hub = new RoomHub(clock);
   const texts: string[][] = [];

@@ -18,7 +18,7 @@ export const list = untypedAction({ handler: async (ctx) => (await ctx.presence.
 const numbers = (room: RoomHandle<{ n: number }>) =>
   room.view.members.map(({ state }) => state.n).toSorted((a, b) => a - b);
 
-Deno.test("PR8 clients of all workers share their rooms, and stay the same members when a worker is killed", async () => {
+Deno.test("PR8 clients of all workers share their rooms, and remain the same members when a worker is killed", async () => {
   await using folder = await TempFolder.with(APP);
   await using child = new Child({
     args: [

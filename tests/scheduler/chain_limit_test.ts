@@ -46,7 +46,7 @@ Deno.test("[FA10] exponential scheduling becomes slow linear growth above the li
   assert.ok(due.length < chainWaitingMax + 6 * 60_000 / chainStepMs, `${due.length} wait`);
 });
 
-Deno.test("[FA10] a chain over the limit stays limited after its writer was lost", () => {
+Deno.test("[FA10] a chain over the limit remains limited after its writer was lost", () => {
   const growth = new ChainLimiter();
   growth.onNotPending("root", true);
   assert.equal(growth.onScheduled("root", 0, 0), 0);

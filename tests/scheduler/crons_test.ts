@@ -17,7 +17,7 @@ async function times(world: World): Promise<number[]> {
   return await world.query("app:times") as number[];
 }
 
-Deno.test("an interval stays aligned even if its runs are late", async () => {
+Deno.test("an interval remains aligned even if its runs are late", async () => {
   await using world = await World.open({ crons: everyTenMinutes() });
   const start = world.clock.now();
   world.clock.moveTo(start + 13 * MINUTE);

@@ -25,7 +25,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
   { maxLength: 120 },
 );
 
-Deno.test("jobs are taken in database order even if few fit into memory", () => {
+Deno.test("jobs are read in database order even if few fit into memory", () => {
   fc.assert(fc.property(steps, fc.integer({ min: 1, max: 8 }), (all, jobsMax) => {
     /** Pending jobs in the database. */
     const waiting = new Map<string, PendingJob>();

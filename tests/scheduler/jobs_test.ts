@@ -18,7 +18,7 @@ function schedule(world: World, path: string, text: string, when = 0): Promise<u
   return world.mutate("app:schedule", { path, args: { text }, when });
 }
 
-Deno.test("a job shows its name, arguments, times and state until its end", async () => {
+Deno.test("a job has a name, arguments, times and state until its end", async () => {
   await using world = await World.open();
   const at = world.clock.now();
   const id = await schedule(world, "app:note", "a", 5 * SECOND);
@@ -56,7 +56,7 @@ Deno.test("a mutation's writes and its job's result are one commit", async () =>
   assert.deepEqual(runs[0]?.changes.map(({ table }) => table).sort(), ["_scheduled_functions", "notes"]);
 });
 
-Deno.test("a failed mutation leaves only its failure and is not retried", async () => {
+Deno.test("a failed mutation leaves only its failure behind and is not retried", async () => {
   await using world = await World.open();
   await schedule(world, "app:note", "bad");
   await world.advance(DAY);
@@ -163,7 +163,7 @@ Deno.test("a cancellation between load and run takes effect", async () => {
   assert.deepEqual(await world.query("app:texts"), []);
 });
 
-Deno.test("a canceled running action continues and stays canceled", async () => {
+Deno.test("a canceled running action continues and remains canceled", async () => {
   await using world = await World.open();
   const id = await schedule(world, "app:wait", "a");
   await world.quiet();
@@ -314,7 +314,7 @@ for (const [name, [args, message]] of Object.entries(mistakes)) {
   });
 }
 
-Deno.test("app code cannot schedule system functions through the ones behind ctx", async () => {
+Deno.test("app code cannot schedule system functions through internals of ctx", async () => {
   await using world = await World.open();
   const job = { name: "_system/scheduler:interrupt", args: {}, scheduledTime: 0, functionKind: "mutation" };
   await assert.rejects(world.system("_ctx/scheduler:schedule", job), /function not found/);

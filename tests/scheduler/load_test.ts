@@ -1,4 +1,4 @@
-/** Many jobs due at once: each runs once, and client calls are answered in between. Measured by `deno task bench scheduled`. */
+/** Many jobs due at once: each runs once, and client calls are answered. Measured by `deno task bench scheduled`. */
 import assert from "node:assert/strict";
 import { ServerProcess } from "../support/processes/server_process.ts";
 import { TempFolder } from "../support/temp_folder.ts";

@@ -13,7 +13,7 @@ Deno.test("the banner names address, functions and data, paths below the working
   assert.doesNotMatch(text, /example|two browser windows/);
 });
 
-Deno.test("the banner shows when the example is served, and when every address is", () => {
+Deno.test("the banner shows whether the example is served, and whether all addresses are served", () => {
   const config = testConfig({ dataDir: "/d", example: true, host: "0.0.0.0" });
   const text = banner({ config, url: "http://localhost:1", cwd: "/", setupLink: null });
   assert.match(text, /bundled example/);

@@ -16,7 +16,7 @@ Deno.test("the data folder is created for its owner only, with parent folders", 
   assert.equal(((await Deno.stat(join(data, "lock"))).mode ?? 0) & 0o777, 0o600);
 });
 
-Deno.test("a folder that is held is refused, naming the process", async () => {
+Deno.test("a locked folder is refused with the process that locked it", async () => {
   await using dir = await temporary();
   const first = await DataLock.acquire(dir.path, { by: "serve" });
   await assert.rejects(DataLock.acquire(dir.path, { by: "serve" }), (error) => {

@@ -47,14 +47,14 @@ async function diagnosis(folder: DataFolder): Promise<Diagnosis> {
   return { code, status, of: Object.fromEntries(checks.map((finding) => [finding.check, finding])) };
 }
 
-/** Changes the file behind the engine's back. */
+/** Changes the file without the engine. */
 function tamper(path: string, sql: string): void {
   const options = { defensive: false } as DatabaseSyncOptions;
   using db = new DatabaseSync(path, options) as DatabaseSync & Disposable;
   db.exec(`PRAGMA trusted_schema = ON; ${sql}`);
 }
 
-Deno.test("[OP3] [OP4] an intact folder: one line for each check, each step shown as it starts, and nothing is written", async () => {
+Deno.test("[OP3] [OP4] an intact folder: one line for each check, each step printed at its start, and nothing is written", async () => {
   await using folder = await soundFolder();
   const before = await Promise.all((await folder.names()).map(async (name) => [name, await digest(name)]));
   const lines: string[] = [];
@@ -131,7 +131,7 @@ Deno.test("[OP5] an index that lacks a document, a file of noise and a damaged l
   assert.equal(noise.of["files"]?.status, "warn");
 });
 
-Deno.test("[OP4] [OP5] beside a process that commits, stores and deletes continuously it finds no errors", async () => {
+Deno.test("[OP4] [OP5] no errors are found while a process continuously commits, stores and deletes", async () => {
   await using folder = await DataFolder.make();
   await using writer = await ConstantWriter.start(folder.path);
   const before = await writer.commits();
@@ -147,7 +147,7 @@ Deno.test("[OP4] [OP5] beside a process that commits, stores and deletes continu
   assert.ok(await writer.commits() > before, "it was not kept waiting");
 });
 
-Deno.test("[OP5] low disk space and a clock that is behind are reported", () => {
+Deno.test("[OP5] low disk space and a clock that was set back are reported", () => {
   const reserve = opsLimits.diskReserveBytes;
   assert.equal(assessSpace(reserve + 100, 100).status, "ok");
   assert.equal(assessSpace(reserve + 99, 100).status, "warn");

@@ -28,7 +28,7 @@ EMPTY=
   assert.deepEqual([many.length, many.at(-1)], [6, "/app/.env: 95 more such lines"]);
 });
 
-Deno.test("DV6 a file of variables is read as before, and named with its whole path", async () => {
+Deno.test("DV6 a file of variables is read as before, and named with its full path", async () => {
   await using folder = await TempFolder.with({ ".env": 'A=1\nB-C=2\nD="x\ny"\n' });
   const { values, warnings } = await readEnvFile(folder.at(".env"));
   assert.deepEqual([values["A"], values["D"], warnings.length], ["1", "x\ny", 1]);

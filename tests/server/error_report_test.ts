@@ -36,7 +36,7 @@ Found 2 errors.`,
   assert.equal(cleanReport("error: Uncaught (in promise) TypeError: no\n"), "TypeError: no");
 });
 
-Deno.test("DV10 files of the app are named with their whole path, others are unchanged", () => {
+Deno.test("DV10 files of the app are named with their full path, others are unchanged", () => {
   const message =
     "mail/send.ts:3:7: no\n    at send (mail/send.ts:3:7)\n    at file:///other/x.ts:1:1 /abs/y.ts:2:2";
   assert.equal(

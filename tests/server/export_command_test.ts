@@ -1,4 +1,4 @@
-/** The command `export` as an operator meets it: real processes, their output and exit codes, the files they leave. */
+/** The command `export` for operators: real processes, their output, exit codes and files. */
 import assert from "node:assert/strict";
 import { join, relative } from "node:path";
 import { projectDir } from "../support/processes/child.ts";
@@ -96,7 +96,7 @@ class Place implements AsyncDisposable {
   }
 }
 
-Deno.test("[EX1] [EX14] exports beside a server that writes continuously preserve its invariant, and its writes continue", async () => {
+Deno.test("[EX1] [EX14] an export from a server with continuous writes preserves its invariant, and the writes continue", async () => {
   await using place = new Place();
   await using server = await place.serve();
   await server.call("mutation", "bank:open");
@@ -195,7 +195,7 @@ Deno.test("[EX6] [EX7] [EX14] a failed export ends with 1 and its reason, a usag
   ]);
 });
 
-Deno.test("[EX7] a full disk ends the export with its reason, and leaves nothing", async () => {
+Deno.test("[EX7] a full disk ends the export with its reason, and leaves nothing behind", async () => {
   await using place = new Place();
   {
     await using server = await place.serve();

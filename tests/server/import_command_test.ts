@@ -83,7 +83,7 @@ class Place implements AsyncDisposable {
   }
 }
 
-Deno.test("[IM14] [OP3] a folder is imported as a whole, each file into the table it is named for", async () => {
+Deno.test("[IM14] [OP3] a folder is imported completely, each file into the table of its name", async () => {
   await using place = new Place();
   const folder = place.write("in", {
     "users.csv": "name\nAnn\n",
@@ -159,7 +159,7 @@ Deno.test("[IM14] while a server uses the data folder no import runs", async () 
   assert.deepEqual(await server.call("query", "notes:all"), []);
 });
 
-Deno.test("[IM14] no import runs beside a staged restore, which would replace the data", async () => {
+Deno.test("[IM14] no import runs with a staged restore, which would replace the data", async () => {
   await using place = new Place();
   const { dataDir } = place;
   const folder = place.write("in", { "notes.jsonl": `{"text":"one"}\n` });
@@ -194,7 +194,7 @@ function notesIn(place: Place): number[] {
     using snapshot = openExport(join(place.dataDir, "data.db"));
     return Array.from(snapshot.documents("notes"), (text) => JSON.parse(text).n);
   } catch {
-    // The database is still being made.
+    // The database is still being created.
     return [];
   }
 }
@@ -239,7 +239,7 @@ Deno.test("[IM16] a new data folder accepts ids of one whose tables were created
   };
 
   await using to = new Place();
-  // A broken file does not hold up the others, and neither does one that claims the ids of another.
+  // A broken file does not affect the others, and neither does one with ids of another.
   const copy = to.write("copy", { "more.jsonl": "{", "users.jsonl": exported["notes.jsonl"] });
   assert.equal((await to.import(copy)).code, 1);
   await Deno.remove(to.dataDir, { recursive: true });

@@ -37,17 +37,17 @@ type Values = Readonly<Record<string, string | true>>;
 
 /** Differences from a server without options. */
 interface Expected {
-  /** Origins whose handshake is accepted, beside none at all. */
+  /** Origins whose handshake is accepted, in addition to requests without one. */
   readonly origins?: readonly string[];
   /** Whether pages of all other origins are refused. */
   readonly onlyThose?: boolean;
-  /** Code with which a sign-up, or the sign-in behind it, is refused. */
+  /** Code with which a sign-up, or its first sign-in, is refused. */
   readonly signUp?: string;
   readonly signIn?: string;
   /** Token of `/metrics`, or `null`. */
   readonly metrics?: string | null;
   readonly privateFiles?: boolean;
-  /** The server takes no writes. */
+  /** Whether the server refuses writes. */
   readonly readOnly?: boolean;
   /** The response to `/`. */
   readonly page?: RegExp;
@@ -202,7 +202,7 @@ class Running implements AsyncDisposable {
     assert.match(await dashboard.text(), /<script/);
     const { page } = this.#expected;
     if (page !== undefined) assert.match(await (await fetch(`${this.#url}/`)).text(), page);
-    // A follower is ready once it has looked for commits.
+    // A follower is ready when it has checked for commits.
     let report = "";
     await until(async () => {
       const ready = await fetch(`${this.#url}/api/health/ready`);

@@ -49,7 +49,7 @@ Deno.test("OR2 pages of other origins than the allowed ones are refused, sockets
   assert.equal(page.status, 200, "what is no API is for any page");
 });
 
-Deno.test("OR2 behind a proxy the server's own pages have its public address", () => {
+Deno.test("OR2 with a proxy the server's own pages have its public address", () => {
   const guard = new OriginGuard({ allowed: [], publicUrl: "https://api.example.com" });
   assert.equal(guard.refuses("https://api.example.com", "127.0.0.1:3210"), false);
   assert.equal(guard.refuses("http://127.0.0.1:3210", "127.0.0.1:3210"), true);

@@ -1,4 +1,4 @@
-/** Permissions of a started server: its own files and nothing else, however its folders are named. */
+/** Permissions of a started server: its own files and nothing else, whatever the names of its folders. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -82,7 +82,7 @@ async function probed(
   return JSON.parse(new TextDecoder().decode(stdout));
 }
 
-Deno.test("[PE1] [PE2] [PE3] a started server may use its own files, and can start and reach little else", async () => {
+Deno.test("[PE1] [PE2] [PE3] a started server may use its own files, and few processes and addresses", async () => {
   await using temp = new TempFolder();
   const folder = temp.path;
   await prepared(folder);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 
 const FILES = ["read a file", "write a file"];
-/** Mail, external identity providers and buckets are wherever the operator says. */
+/** Operators choose the addresses of mail servers, external identity providers and buckets. */
 const NETWORK = ["listen", "reach another machine"];
 const OWN_VARIABLES = ["read SYNCLINE_ variables"];
 const EVERY_VARIABLE = [...OWN_VARIABLES, "read PATH's neighbours", "read the whole environment"];

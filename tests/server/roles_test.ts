@@ -200,7 +200,7 @@ Deno.test("a draining server refuses requests, and serves again when a takeover 
   assert.equal(serving.backend, world.backends[1]);
 });
 
-Deno.test("a server that takes over prepares before the database is free, and asks for it once", async () => {
+Deno.test("a server that takes over prepares before the database is free, and requests it once", async () => {
   await using world = await World.open();
   let asked = 0;
   await world.start(() => Promise.resolve(void asked++));

@@ -123,7 +123,7 @@ Deno.test("a handshake that is not valid is refused with 400", async () => {
   assert.equal((await response.json()).errorData.code, "bad_request");
 });
 
-Deno.test("an error in a handler is logged and shown as Server Error", async () => {
+Deno.test("an error in a handler is logged and returned as Server Error", async () => {
   await using r = await router();
   const response = await r.app.request("/api/mutation", { method: "POST" });
   assert.equal(response.status, 500);

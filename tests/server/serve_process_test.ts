@@ -144,7 +144,7 @@ Deno.test({
     );
     const killed = await a.serve();
     const looping = killed.call("mutation", "loop:run").catch(() => "cut off");
-    // A runner has to start for this, which takes longer than the other call's way to the writer.
+    // A runner has to start for this, which takes longer than the other call takes to reach the writer.
     assert.equal((await killed.call("action", "notes:secret")).status, "success");
     await killed.signal("SIGKILL");
     assert.equal(await looping, "cut off");
@@ -221,7 +221,7 @@ Deno.test("a second signal immediately ends a server that waits for a running ca
   await using a = await app();
   await using server = await a.serve();
   const hanging = server.call("action", "notes:hang").catch(() => "cut off");
-  // The call has to have begun: a mutation sent after it is answered only when the server has read both.
+  // The call must have started: a mutation sent after it is answered only when the server has read both.
   await server.call("mutation", "notes:add", { text: "x" });
   Deno.kill(server.child.pid, "SIGTERM");
   await server.child.line(/Stopping/);
@@ -283,7 +283,7 @@ Deno.test("the README's functions work, with a request over HTTP and in the docu
     body: JSON.stringify({ path: "tasks:add", args: { text: "hello" } }),
   });
   assert.equal((await response.json()).status, "success");
-  // The page's script, with the client read from the disk: Deno imports nothing over plain HTTP without a permission.
+  // The page's script, with the client from disk: Deno imports nothing over plain HTTP without a permission.
   const guide = await Deno.readTextFile(join(projectDir, "docs/client.md"));
   const page = guide.match(/<script type="module">\n(.*?)<\/script>/s)?.[1] ?? "";
   const client = new URL("../../mod/client/mod.ts", import.meta.url).href;

@@ -120,7 +120,7 @@ Deno.test("an address that is not this machine's is a StartError", () => {
   assert.throws(() => listen({ host: "192.0.2.1", port: 0 }, () => new Response()), StartError);
 });
 
-/** An upgrade whose answer is not returned leaves what belongs to it open, in the runtime. */
+/** An upgrade without a returned answer leaves its resources open in the runtime. */
 const UNANSWERED = { sanitizeOps: false, sanitizeResources: false };
 
 Deno.test(
@@ -317,7 +317,7 @@ Deno.test("[PG7] [RP20] requests during a backend's start are handled when it se
   await using server = await s.start({}, {
     startBackend(_config, { requestReplacement: renew }) {
       asks.push(renew);
-      // The first two fail at once, like a server whose log does not match the cluster's.
+      // The first two fail immediately, like a server whose log does not match the cluster's.
       if (asks.length <= 2) renew();
       return Promise.resolve(new FakeBackend());
     },

@@ -51,7 +51,7 @@ Deno.test("NP13 the package's program, and one in one file, are started as they 
   assert.match(inHome, /^ProtectHome=read-only$/m);
 });
 
-Deno.test("NP13 no file is overwritten or added beside one", async () => {
+Deno.test("NP13 no file is overwritten, and no second one is added", async () => {
   await using folder = await TempFolder.with({ "compose.yaml": "mine" });
   const installed = await installedProgram(NPM);
   await assert.rejects(

@@ -26,7 +26,7 @@ function fakeSource(): FakeSource {
   };
 }
 
-Deno.test("the first signal asks, the second ends the process with 128 plus its number", async () => {
+Deno.test("the first signal stops gracefully, the second ends the process with 128 plus its number", async () => {
   for (
     const [first, second, code] of [["SIGTERM", "SIGINT", 130], ["SIGINT", "SIGTERM", 143], [
       "SIGHUP",

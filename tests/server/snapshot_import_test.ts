@@ -1,4 +1,4 @@
-/** The command `import` with an export of Convex: tables, references and files, whole or not at all. */
+/** The command `import` with an export of Convex: tables, references and files, completely or not at all. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -107,7 +107,7 @@ Deno.test("IM19 a Convex export is imported with its files, and its references a
   assert.match(again.err, /already contains data: import a Convex export into a new folder/);
 });
 
-Deno.test("IM19 an invalid export is reported with file and line, and leaves nothing", async () => {
+Deno.test("IM19 an invalid export is reported with file and line, and leaves nothing behind", async () => {
   await using folder = await TempFolder.with(APP);
   const refused = async (files: Readonly<Record<string, string | Uint8Array>>, why: RegExp) => {
     const { code, err } = await imported(folder, { ...SNAPSHOT, ...files });

@@ -137,7 +137,7 @@ Deno.test("no path leads out of the folder or to a hidden file", async () => {
   for (const path of tricks) {
     const response = await ask(s.files, path);
     assert.ok(!(await response.text()).includes("SECRET"), path);
-    // A link that leads out is as good as missing; "/dir-out/..." is asked for without a browser's Accept header.
+    // A link out of the folder counts as missing. "/dir-out/..." is requested without a browser's Accept header.
     assert.equal(response.status, 404, path);
   }
 });
@@ -237,7 +237,7 @@ Deno.test("a part of a large file is answered with 206, one outside it with 416"
   assert.equal(beyond.headers.get("content-range"), "bytes */500000");
 });
 
-Deno.test("If-Range with another validator gets the whole file", async () => {
+Deno.test("If-Range with another validator returns the complete file", async () => {
   await using s = await site();
   const etag = (await ask(s.files, "/app.js", { method: "HEAD" })).headers.get("etag") ?? "";
   for (const [ifRange, status] of [[etag, 206], ['"old"', 200]] as const) {
@@ -321,7 +321,7 @@ Deno.test("SF5 small, already compressed and incompressible files are sent uncha
   }
 });
 
-Deno.test("SF5 a copy is current by the ETag of a coding that the client still takes", async () => {
+Deno.test("SF5 a copy is current by the ETag of a coding that the client still accepts", async () => {
   await using s = await site();
   const etagOf = async (accepted: string) =>
     (await ask(s.files, "/large.js", { method: "HEAD", headers: { "accept-encoding": accepted } })).headers
@@ -346,7 +346,7 @@ Deno.test("SF5 a copy is current by the ETag of a coding that the client still t
   }
 });
 
-Deno.test("SF5 ranges are ranges of the file itself; If-Range with the ETag of a compressed copy gets the whole file", async () => {
+Deno.test("SF5 ranges are ranges of the file itself; If-Range with the ETag of a compressed copy returns the complete file", async () => {
   await using s = await site();
   const headers = { "accept-encoding": "br", range: "bytes=4-9" };
   const part = await ask(s.files, "/large.js", { headers });
@@ -403,7 +403,7 @@ Deno.test("SF5 many clients share one compressed copy, and with too many files a
 Deno.test("SF5 copies are cached up to a limit, and those unused for longest are created again", async () => {
   const copies = new CompressedCopies();
   let made = 0;
-  // Half of these bytes stay after compression, so the bound of bytes is met by few files.
+  // Half of these bytes remain after compression, so few files reach the limit of bytes.
   const bytes = crypto.getRandomValues(new Uint8Array(65_536));
   const size = 4 * 1024 * 1024;
   const text = Array.from(bytes, (byte) => (byte & 15).toString(16)).join("").repeat(size / 65_536);

@@ -46,7 +46,7 @@ async function statusOf(url: string): Promise<number> {
   return response.status;
 }
 
-/** Takes the data folder of a running server, up to the lock. */
+/** Takes over the data folder of a running server, up to the lock. */
 async function steppedDown(folder: TempFolder): Promise<OldProcess> {
   const oldProcess = await OldProcess.find(folder.path);
   assert.ok(oldProcess !== null);
@@ -82,7 +82,7 @@ Deno.test("[TO1] [TO2] a server steps down: it closes its sockets with 1012, fin
   oldProcess?.[Symbol.dispose]();
 });
 
-Deno.test("[TO1] a new process takes over, waits with requests until it leads, and can be taken over itself", async () => {
+Deno.test("[TO1] a new process takes over, delays requests until it leads, and can be replaced itself", async () => {
   await using folder = new TempFolder();
   const first = await started(folder.path);
   const stopped = first.server.handedOver.then(() => first.server.stop());
@@ -99,7 +99,7 @@ Deno.test("[TO1] a new process takes over, waits with requests until it leads, a
   (await DataLock.acquire(folder.path, { by: "backup" }))[Symbol.dispose]();
 });
 
-Deno.test("[TO4] a server leads again when the new process ends before it leads, and can be taken over later", async () => {
+Deno.test("[TO4] a server leads again when the new process ends before it leads, and can be replaced later", async () => {
   await using folder = new TempFolder();
   const { backends, server } = await started(folder.path);
   await using _server = server;
@@ -233,7 +233,7 @@ Deno.test("[TO4] a server that is stopped while it steps down keeps the folder u
   (await stepping)[Symbol.dispose]();
 });
 
-Deno.test("[TO4] an old process that dies leaves folder and port to the new one", async () => {
+Deno.test("[TO4] when an old process dies, the new one gets folder and port", async () => {
   await using folder = new TempFolder();
   const lock = await DataLock.acquire(folder.path, { by: "serve" });
   using listening = Deno.listen({ hostname: "127.0.0.1", port: 0, reusePort: true });

@@ -1,5 +1,5 @@
 /**
- * A server takes over from another, with real processes: under load from callers that see each cut connection, and from
+ * A server takes over from another, with real processes: under load from callers that report each cut connection, and from
  * clients of the sync protocol. A long run has more load, and kills and freezes the old process.
  */
 import assert from "node:assert/strict";
@@ -292,7 +292,7 @@ Deno.test("[TO1] [TO2] a running server is taken over, or continues", async (t) 
     const failed = http.reduce((sum, caller) => sum + checkFailures(caller), 0);
     const calls = http.reduce((sum, { acknowledged }) => sum + acknowledged.length, failed);
     report(`${failed} of ${calls} HTTP calls failed: ${http.flatMap(({ failures }) => failures)}`);
-    // Each caller is at most once in the way of the change of port.
+    // The change of port affects each caller at most once.
     assert.ok(
       failed <= CALLERS,
       `${failed} of ${calls} HTTP calls failed: ${http.flatMap(({ failures }) => failures)}`,
@@ -333,7 +333,7 @@ async function freeze({ pid }: Child, ms: number): Promise<void> {
     await pause(ms);
     Deno.kill(pid, "SIGCONT");
   } catch (error) {
-    // It has handed over and ended already.
+    // It has already handed over and ended.
     if (!(error instanceof Deno.errors.NotFound)) throw error;
   }
 }
@@ -349,7 +349,7 @@ Deno.test("[TO4] [TO6] no acknowledged write is lost when a process is killed or
   for (let round = 0; round < DISTURBANCES; round++) {
     const next = serve(folder, "--takeover", "--port", String(port), ...flags);
     const kind = (["new killed", "old killed", "old frozen"] as const)[round % 3];
-    // A start takes about a second and a half, and the takeover is at its end.
+    // A start takes about a second and a half, and the takeover is almost finished.
     await pause(random() * 2_500);
     if (kind === "old frozen") {
       await freeze(current, FROZEN_MS);
@@ -357,7 +357,7 @@ Deno.test("[TO4] [TO6] no acknowledged write is lost when a process is killed or
       await current[Symbol.asyncDispose]();
     } else await (kind === "new killed" ? next : current).kill();
     const left = kind === "new killed" ? current : next;
-    // The process that is left serves, or had not taken over or had handed over already and has ended.
+    // The remaining process serves. It had not taken over, or had handed over already and has ended.
     const serves = () => call(url, { kind: "query", path: "notes:version" }).then(() => true, () => false);
     let over = false;
     void left.exited.then(() => over = true);

@@ -51,7 +51,7 @@ async function watched(
 }
 
 Deno.test("a burst of edits, new folders included, is one call", async () => {
-  // Far longer than a busy machine takes between two edits.
+  // Far longer than the time between two edits on a busy machine.
   await using w = await watched(() => Promise.resolve(), 1_000);
   for (let i = 0; i < 20; i++) await Deno.writeTextFile(join(w.folder, "deep", "a.ts"), `${i}`);
   await Deno.writeTextFile(join(w.folder, "b.tsx"), "");

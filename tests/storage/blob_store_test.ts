@@ -49,7 +49,7 @@ async function contract(t: Deno.TestContext, open: () => Promise<BlobStore>): Pr
     assert.deepEqual(await names(store), [name("a"), name("b")]);
   });
 
-  await t.step("BS4 derivatives are stored beside their blob and removed with it", async () => {
+  await t.step("BS4 derivatives are stored with their blob and removed with it", async () => {
     await using store = await open();
     assert.equal(await store.readDerivative(name("a"), "1x1.cover"), null);
     await store.writeDerivative(name("a"), "1x1.cover", text("one"));

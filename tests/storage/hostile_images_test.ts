@@ -23,7 +23,7 @@ const farTooLarge = { width: 16_383, height: 16_383 };
 const largest = { width: 6_320, height: 6_320 };
 /** Large enough to explode, yet quick to make. */
 const large = { width: 4_000, height: 4_000 };
-/** Longer than any of these takes on a busy machine, and far below the timeout of the process. */
+/** Longer than any image takes on a busy machine, and far below the timeout of the process. */
 const QUICK_MS = 20_000;
 const AT_ONCE = 8;
 
@@ -149,7 +149,7 @@ Deno.test("truncated, forged and exploding images", async (t) => {
         }
         assert.equal(await outcome(images[named], `image/x-${named}`), "415 unsupported_image");
         assert.equal(await outcome(images[named], "application/octet-stream"), "415 unsupported_image");
-        // Any of the four types behind invalid bytes.
+        // Any of the four types after invalid bytes.
         const behind = new Uint8Array([...new TextEncoder().encode("<svg>"), ...images[named]]);
         assert.equal(await outcome(behind, `image/${named}`), "415 unsupported_image");
       }

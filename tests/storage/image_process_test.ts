@@ -24,7 +24,7 @@ Deno.test({
     assert.ok((await maker.make(() => Promise.resolve(jpeg), spec)).length > 0);
     const [first = 0, ...others] = await imageProcesses();
     assert.ok(first > 0 && others.length === 0);
-    // Stopped, so that both are in progress when it is killed; the next process makes each of them.
+    // Suspended, so that both are in progress when it is killed. The next process creates each of them.
     Deno.kill(first, "SIGSTOP");
     const both = [
       maker.make(() => Promise.resolve(jpeg), spec),

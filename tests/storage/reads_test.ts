@@ -1,4 +1,4 @@
-/** Reads of whole files: headers, conditions, signatures, in the contract's order. */
+/** Reads of complete files: headers, conditions, signatures, in the contract's order. */
 import assert from "node:assert/strict";
 import { createHash, createHmac } from "node:crypto";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import { errorOf, startTestStorage, type TestStorage, urlKey } from "./support/t
 
 const CSP = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
 
-/** A signature made independently of the implementation. */
+/** A signature computed independently of the implementation. */
 function signature(id: string, exp: number | string): string {
   return createHmac("sha256", urlKey).update(`${id}\n${exp}`).digest("base64url");
 }

@@ -1,4 +1,4 @@
-/** Files on a real server, over real connections, with kills of either side. */
+/** Files on a real server, over real connections, with kills of both sides. */
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { join } from "node:path";
@@ -113,7 +113,7 @@ Deno.test("files over real connections", async (t) => {
       );
     });
 
-    await t.step("FR5 a signed URL made in an isolate opens the file", async () => {
+    await t.step("FR5 a signed URL of an isolate opens the file", async () => {
       const { storageId: id } = await (await upload(server, "signed")).json();
       const url = await server.call("query", "files:signedUrl", { id });
       assert.equal(await (await fetch(`http://127.0.0.1:${server.port}${url}`)).text(), "signed");
@@ -185,7 +185,7 @@ function sha256Of(bytes: Uint8Array): string {
   return createHash("sha256").update(bytes).digest("hex");
 }
 
-Deno.test("UP14 kill -9 during 200 uploads leaves complete files or nothing, and loses no confirmed one and no URL", async () => {
+Deno.test("UP14 kill -9 during 200 uploads leaves complete files or nothing, and loses no confirmed file or URL", async () => {
   await using dataFolder = new TempFolder();
   const dataDir = dataFolder.path;
   const answered = new Map<string, string>();

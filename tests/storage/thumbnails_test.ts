@@ -152,7 +152,7 @@ Deno.test("thumbnails of real images", async (t) => {
         assert.equal(atOnce(path), null);
         const made = await s.request(path);
         const bytes = await made.bytes();
-        // The first request makes it, the second one reads it.
+        // The first request creates it, the second one reads it.
         await (await s.request(path)).body?.cancel();
         for (const next of [atOnce(path), atOnce(path)]) {
           assert.ok(next !== null, query);

@@ -171,7 +171,7 @@ Deno.test({
       const { done } = send(contents, {
         endpoint,
         // One piece for all: only the server's own saves are kept.
-        // Each attempt holds all contents, so only a few run while the server starts.
+        // Each attempt keeps all contents in memory, so only a few run while the server starts.
         retryDelays: Array.from({ length: 120 }, () => 500),
         onAfterResponse(_, response) {
           const offset = response.getHeader("Upload-Offset");

@@ -191,7 +191,7 @@ Deno.test("RU5 the newer of two requests resumes where the older was aborted", a
   assert.equal(await (await storage.request(`/api/storage/${id}`)).text(), `abc${winners[0]?.[1]}`);
 });
 
-Deno.test("RU6 the rules of upload URLs hold, and an unfinished upload reserves its URL", async () => {
+Deno.test("RU6 the rules of upload URLs apply, and an unfinished upload reserves its URL", async () => {
   await using storage = await startTestStorage();
   const tus = clientOf(storage);
   const url = await storage.uploadUrl();

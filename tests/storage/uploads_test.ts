@@ -127,7 +127,7 @@ Deno.test("UP3 a URL can be used for one hour", async () => {
   assert.equal((await s.blobs()).length, 1);
 });
 
-Deno.test("UP4 a URL takes one upload, also after its hour", async () => {
+Deno.test("UP4 a URL accepts one upload, also after its hour", async () => {
   await using s = await startTestStorage();
   const url = await s.uploadUrl();
   assert.equal((await s.post(url, "x")).status, 200);
@@ -152,7 +152,7 @@ Deno.test("UP5 a second concurrent upload is rejected, and the first continues",
   assert.equal(await (await s.request(`/api/storage/${storageId}`)).text(), "one two");
 });
 
-Deno.test("UP6 an incomplete body leaves nothing, and the URL usable", async () => {
+Deno.test("UP6 an incomplete body leaves nothing behind, and the URL usable", async () => {
   await using s = await startTestStorage();
   const url = await s.uploadUrl();
   for (let tenth = 0; tenth < 10; tenth++) {

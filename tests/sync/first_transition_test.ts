@@ -1,4 +1,4 @@
-/** The first Transition of a socket: how old a state it may show. */
+/** The first Transition of a socket: the age of its state. */
 import assert from "node:assert/strict";
 import { anonymous } from "../../mod/functions/identity.ts";
 import type { Outcome } from "../../mod/functions/outcome.ts";
@@ -42,7 +42,7 @@ Deno.test("SG12 a new socket is not sent an old result of a slow query", async (
   assert.equal(socket.value(0), 2);
 });
 
-Deno.test("SG12 a run that began before the socket connected does not answer it", async () => {
+Deno.test("SG12 a run that started before the socket connected does not answer it", async () => {
   const world = await slowWorld();
   world.host.write({ a: 2 });
   await settle();
@@ -60,7 +60,7 @@ Deno.test("SG12 a run that began before the socket connected does not answer it"
   assert.equal(socket.value(0), 3);
 });
 
-Deno.test("SG12 commits made while the first result is computed do not delay it further", async () => {
+Deno.test("SG12 commits during the computation of the first result do not delay it further", async () => {
   const world = await slowWorld();
   world.host.write({ a: 2 });
   await settle();
@@ -75,7 +75,7 @@ Deno.test("SG12 commits made while the first result is computed do not delay it 
   assert.deepEqual(shownTs(socket), [2]);
 });
 
-Deno.test("SG12 SH5 results that still hold are shown at the newest ts without a run", async () => {
+Deno.test("SG12 SH5 results that are still valid are sent with the newest ts, without a run", async () => {
   const world = new World();
   world.host.write({ a: 1 });
   world.connected().add(0, "get", { key: "a" });
@@ -220,7 +220,7 @@ Deno.test("SG4 a mutation whose commit is received after its response is followe
   }
 });
 
-Deno.test("SG4 SG12 a mutation sent again on a new socket is followed by a Transition that shows it", async () => {
+Deno.test("SG4 SG12 a mutation repeated on a new socket is followed by a Transition that contains it", async () => {
   const world = await slowWorld();
   const first = world.connected();
   first.add(0, "slow");

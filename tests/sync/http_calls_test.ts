@@ -224,7 +224,7 @@ function appOf(dev: boolean): Setup {
   return { app, calls, world, logged };
 }
 
-/** Asks as the server does: the calls first, then the router. */
+/** Handles requests like the server: calls first, then the router. */
 async function ask({ app, calls }: Setup, path: string, init: RequestInit): Promise<Response> {
   const request = new Request(`http://localhost${path}`, init);
   return await (calls.handleDirectly(request) ?? app.request(request));

@@ -12,7 +12,7 @@ const interval: fc.Arbitrary<Interval> = fc.oneof(
 );
 const step = fc.record({ add: fc.boolean(), interval, owner: fc.nat(5) });
 
-/** The change of a document with unchanged keys, which are made on demand. */
+/** A change of a document with unchanged keys, which are computed on demand. */
 function keptChange(
   { space, key, onAsked = () => {}, chars = 1 }: {
     readonly space: KeySpace;

@@ -106,7 +106,7 @@ Deno.test("WL1 1024 live queries are served, one more is a FatalError", async ()
   await settle();
   assert.equal(socket.results.size, 1024);
   assert.equal(world.host.runs.length, 7);
-  // A message that takes as many away as it adds is fine.
+  // A message that removes as many as it adds is accepted.
   socket.modify({ type: "Remove", queryId: 0 }, ...adds(1, 2000));
   await settle();
   assert.equal(socket.closedWith, null);
@@ -132,7 +132,7 @@ Deno.test("WL2 beyond 64 running calls messages are queued in order, while Trans
   world.host.answerAll();
   await settle();
   assert.equal(socket.value(0), 1);
-  // Silence does not count while a call is held; Pings are sent.
+  // Silence does not count while a call is queued, and Pings are sent.
   world.clock.move(120_000);
   assert.equal(socket.closedWith, null);
   assert.equal(socket.all("Ping").length, 8);
@@ -170,7 +170,7 @@ Deno.test("WL2 actions and mutations share one limit", async () => {
   assert.equal(world.host.queued.length, 30);
 });
 
-Deno.test("WL2 a client may send ten thousand calls at once; they are answered in order", async () => {
+Deno.test("WL2 a client may send ten thousand calls at once, which are answered in order", async () => {
   const world = new World();
   const socket = world.connected();
   const count = 10_000;
@@ -183,7 +183,7 @@ Deno.test("WL2 a client may send ten thousand calls at once; they are answered i
   }
 });
 
-Deno.test("WL2 the queue behind a held call is bounded", () => {
+Deno.test("WL2 the queue after a waiting call is bounded", () => {
   const world = new World({ auto: false });
   const socket = world.connected();
   for (let i = 0; i < 65; i++) socket.mutate(i, "add", { key: "a" });
@@ -194,7 +194,7 @@ Deno.test("WL2 the queue behind a held call is bounded", () => {
   assertFatal(socket, "too many frames are queued behind running calls");
 });
 
-Deno.test("WL2 tokens still expire while a call is held", async () => {
+Deno.test("WL2 tokens expire also while a call waits", async () => {
   const world = new World({ auto: false });
   world.authenticator.expiresAt.set("u1.s1", world.clock.now() + 5_000);
   const socket = world.connected();
@@ -392,7 +392,7 @@ Deno.test("results that exceed one Transition are a FatalError with their size, 
   }
 });
 
-Deno.test("SV8 shutdown closes every socket with 1012 and takes no new ones", async () => {
+Deno.test("SV8 shutdown closes every socket with 1012 and accepts no new ones", async () => {
   const world = new World();
   const [one, two] = [world.connected(), world.connected()];
   const done = world.hub.shutdown();

@@ -1,4 +1,4 @@
-/** Mutations and actions over a socket: answers, read-your-writes, replay, order. */
+/** Mutations and actions over a socket: responses, read-your-writes, replay, order. */
 import assert from "node:assert/strict";
 import { socketLimits } from "../../mod/limits.ts";
 import { failed, type Outcome, outcomeUnknown, unavailable } from "../../mod/functions/outcome.ts";
@@ -24,7 +24,7 @@ Deno.test("MU1 WS9 a mutation is answered with its result and ts, SG4 then a Tra
   ]);
 });
 
-Deno.test("SG4 a mutation that changes nothing the socket shows is followed by an empty Transition", async () => {
+Deno.test("SG4 a mutation that does not change the socket's results is followed by an empty Transition", async () => {
   const world = new World();
   const socket = world.connected();
   socket.mutate(1, "set", { key: "a", value: 7 });
@@ -183,7 +183,7 @@ Deno.test("MU4 mutations of one socket run in the order sent", async () => {
   }
 });
 
-Deno.test("MU2 arguments no function can take fail the call, not the socket", async () => {
+Deno.test("MU2 arguments that no function accepts fail the call, not the socket", async () => {
   const world = new World();
   const socket = world.connected();
   socket.raw('{"type":"Mutation","requestId":1,"udfPath":"set","args":{"a":-1e999}}');
@@ -243,7 +243,7 @@ Deno.test("WS10 an action is answered without a ts and owes no Transition", asyn
   ]);
 });
 
-Deno.test("SG10 log lines of mutations leave the server with --dev only", async () => {
+Deno.test("SG10 log lines of mutations are sent only with --dev", async () => {
   for (const dev of [false, true]) {
     const world = new World({ dev });
     const socket = world.connected();
@@ -353,7 +353,7 @@ Deno.test("SG13 an overloaded server delays closing new sockets, because clients
   assert.equal(socket.closedWith, 1013);
 });
 
-Deno.test("SG13 a socket closed for an unknown outcome leaves no timer", async () => {
+Deno.test("SG13 a socket closed for an unknown outcome leaves no timer behind", async () => {
   const world = worldWith(outcomeUnknown("The leader was lost"));
   const socket = world.connected();
   socket.mutate(1, "add", { key: "a" });

@@ -62,7 +62,7 @@ class PresenceWorld {
     return socket;
   }
 
-  /** Lets answers and frames arrive. */
+  /** Lets responses and frames arrive. */
   async pass(ms = 2 * frameMs): Promise<void> {
     await this.clock.advance(ms);
     await settle();
@@ -235,7 +235,7 @@ Deno.test("PR4 errors of the function are hidden, and an app without it has no r
   assert.match(refused.all("RoomRefused")[0]?.errorMessage ?? "", /no function "presence:authorize"/);
 });
 
-Deno.test("PR3 a member leaves at once when its client closes the socket or its session ends", async () => {
+Deno.test("PR3 a member leaves immediately when its client closes the socket or its session ends", async () => {
   using world = new PresenceWorld();
   const [leaving, revoked] = [await world.open(), await world.open(SESSIONS[1])];
   revoked.authenticate(0, "u1.s1");

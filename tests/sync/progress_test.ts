@@ -14,13 +14,13 @@ interface Progress {
 
 interface Case {
   readonly durationsMs: readonly number[];
-  /** Queries each socket shows, by position. */
+  /** Queries of each socket, by index. */
   readonly sockets: readonly (readonly number[])[];
   readonly readers: number;
   readonly timeMs: number;
 }
 
-/** Every commit touches every query; each run takes its query's time from the moment its wave is pinned. */
+/** Every commit affects every query. The duration of a run starts when its batch is pinned. */
 async function run({ durationsMs, sockets, readers, timeMs }: Case): Promise<Progress> {
   const world = new World({ auto: false, readers });
   const pathOf = (query: number) => `q${query}`;

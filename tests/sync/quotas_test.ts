@@ -18,7 +18,7 @@ function worldOfLarge(chars: number): World {
   return world;
 }
 
-/** A socket that asks for something large and does not read it. */
+/** A socket that requests large results and does not read them. */
 async function deaf(world: World, char: string): Promise<TestSocket> {
   const socket = world.connected();
   socket.stalled = true;
@@ -125,7 +125,7 @@ Deno.test("BU2 an ended socket is aborted if it does not close, immediately if i
   assert.equal(world.clock.timers, 0);
 });
 
-Deno.test("BU3 over the inbound quota the largest socket is ended, and its calls stay counted", async () => {
+Deno.test("BU3 over the inbound quota the largest socket is closed, and its calls remain counted", async () => {
   const world = worldOfLarge(1);
   const [large, small] = [world.connected(), world.connected()];
   small.act(1, "forever", { text: "x".repeat(MiB) });
@@ -176,7 +176,7 @@ Deno.test("BU4 too many frames, or too many idle frames, are FatalErrors, and fu
   for (const [frame, most] of [['{"type":"Pong"}', 1], ['{ "type": "Pong" }', 1], ["junk", 0]] as const) {
     const world = new World();
     const socket = world.connected();
-    // A client that answers each Ping, and more often than it is asked.
+    // A client that sends more Pongs than it receives Pings.
     for (let n = 0; n < 3 * socketLimits.idleFrames.burst && most > 0; n++) {
       socket.raw(frame);
       world.clock.move(1000 / socketLimits.idleFrames.perSecond);

@@ -1,4 +1,4 @@
-/** The hub behind real WebSockets: the few things that only they can show. */
+/** The hub with real WebSockets, for behavior that needs them. */
 import assert from "node:assert/strict";
 import { noAccounts } from "../../mod/sync/authenticator.ts";
 import { Hub } from "../../mod/sync/hub.ts";
@@ -127,7 +127,7 @@ Deno.test("WS15 a client that continues to send while it is refused gets the Fat
       text += new TextDecoder().decode(bytes);
       if (text.endsWith("fatal error")) break;
     }
-    // 136 begins a close frame, of two bytes for the code 1008 and the reason.
+    // 136 starts a close frame, of two bytes for the code 1008 and the reason.
     assert.ok(text.endsWith(`"unknown message type \\"Hello\\""}\uFFFD\r\x03\uFFFDfatal error`), text);
   }
 });

@@ -1,4 +1,4 @@
-/** The order of a MutationResponse and the Transition with its writes, with a real host over fake isolates. */
+/** The order of a MutationResponse and the Transition with its writes, with a real host and fake isolates. */
 import assert from "node:assert/strict";
 import { rowBody } from "../../mod/engine/journal/journal_row.ts";
 import { IsolateHost } from "../../mod/functions/host/host.ts";
@@ -16,7 +16,7 @@ const SESSION = "01890000-0000-7000-8000-000000000001";
 /** The history position of an empty database. */
 const START = { generation: "g", seq: 0, ts: 0, sum: "" };
 
-/** A socket that shows a query, on a hub over fake isolates. */
+/** A socket with a query, on a hub with fake isolates. */
 class World implements AsyncDisposable {
   readonly starter = new FakeStarter();
   readonly host: IsolateHost;

@@ -17,7 +17,7 @@ Deno.test("results are equal in any key order, and only then", () => {
   assert.ok(!same(success("ab"), success("ba")));
 });
 
-Deno.test("two results are compared once, however many sockets show them, and large ones only as text", () => {
+Deno.test("two results are compared once, however many sockets subscribe to them, and large ones only as text", () => {
   const [a, b] = [success({ x: 12, y: 21 }), success({ y: 21, x: 12 })];
   const parse = mock.method(JSON, "parse");
   try {

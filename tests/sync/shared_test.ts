@@ -152,7 +152,7 @@ Deno.test("SH4 external callers without a session do not share results that depe
   assert.equal(answers[0], answers[2]);
 });
 
-Deno.test("SH6 a slow query holds back only the sockets that show it, which get one consistent step", async () => {
+Deno.test("SH6 a slow query delays only its own sockets, which get one consistent step", async () => {
   const world = new World({ auto: false });
   const [both, fast] = [world.connected(), world.connected()];
   const run = async (path?: string) => {
@@ -223,7 +223,7 @@ Deno.test("SH6 two continuously running queries reach one ts under constant comm
   assert.ok(socket.version.ts > 30, `the socket has come to ts ${socket.version.ts} of ${a}`);
 });
 
-Deno.test("HC6 a one-shot query is answered from a result that holds, and never from one that does not", async () => {
+Deno.test("HC6 a one-shot query is answered from a valid result, and never from an invalid one", async () => {
   const world = new World();
   const ask = () =>
     world.hub.query({ udfPath: "get", args: { key: "a" }, identity: anonymous, origin: "client" });
@@ -413,7 +413,7 @@ Deno.test("SH3 a snapshot newer than the newest commit known to main is usable",
   await settle();
   world.host.write({ a: 1 });
   await settle();
-  // Commits 2 and 3 are in the snapshot before main hears of them.
+  // Commits 2 and 3 are in the snapshot before main receives them.
   world.host.muted = true;
   world.host.write({ b: 1 });
   world.host.write({ a: 2 });

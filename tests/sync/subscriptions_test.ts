@@ -34,7 +34,7 @@ Deno.test("SG3 several ModifyQuerySets sent together get a Transition each, in o
   );
 });
 
-Deno.test("SG3 later ModifyQuerySets run beside the first, and are answered after it", async () => {
+Deno.test("SG3 later ModifyQuerySets run concurrently with the first, and are answered after it", async () => {
   const world = new World({ auto: false });
   const socket = world.connected();
   socket.add(0, "get", { key: "a" });
@@ -87,7 +87,7 @@ Deno.test("SQ2 a result with another key order is unchanged, one with the same c
   assert.deepEqual(socket.results.get(0), { value: { y: [{ q: 1, p: 2 }], x: 1 } });
 });
 
-Deno.test("SQ2 a commit that changes nothing a socket shows sends nothing and runs nothing", async () => {
+Deno.test("SQ2 a commit that does not affect a socket's results sends nothing and runs nothing", async () => {
   const world = new World();
   const socket = world.connected();
   socket.add(0, "get", { key: "a" });
@@ -148,7 +148,7 @@ Deno.test("SQ5 SG11 a removed query is confirmed once and then silent", async ()
   assert.equal(world.host.runs.length, 1);
 });
 
-Deno.test("SQ5 a query added and removed by two ModifyQuerySets sent together is shown, then removed", async () => {
+Deno.test("SQ5 a query added and removed by two consecutive ModifyQuerySets has a result, then is removed", async () => {
   const world = new World();
   const socket = world.connected();
   socket.add(0, "get", { key: "a" });
@@ -215,7 +215,7 @@ Deno.test("WS6 unknown functions and invalid arguments are results, with the rea
   assert.equal(socket.value(1), null);
 });
 
-Deno.test("WS6 arguments no function can take are results too", async () => {
+Deno.test("WS6 arguments that no function accepts cause results too", async () => {
   const world = new World();
   const socket = world.connected();
   socket.raw(
@@ -235,7 +235,7 @@ Deno.test("WS6 arguments no function can take are results too", async () => {
   assert.equal(socket.results.size, 1);
 });
 
-Deno.test("SG6 user errors show code and data, bugs show Server Error, SG10 log lines stay on the server", async () => {
+Deno.test("SG6 user errors contain code and data, bugs are Server Error, SG10 log lines stay on the server", async () => {
   for (const dev of [false, true]) {
     const world = new World({ dev });
     const socket = world.connected();
@@ -299,7 +299,7 @@ Deno.test("SG1 results of one Transition belong to one commit", async () => {
   assert.equal(socket.all("Transition").length, 9);
 });
 
-Deno.test("SG1 an Add beside live queries waits until all are known at one ts", async () => {
+Deno.test("SG1 an Add to live queries waits until all results are known at one ts", async () => {
   const world = new World({ auto: false });
   const socket = world.connected();
   const step = async () => {

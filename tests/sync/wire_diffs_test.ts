@@ -92,7 +92,7 @@ Deno.test("DF2 a diff is relative to what this socket was last sent, also when i
   assert.deepEqual(slow.value(0), fast.value(0));
 });
 
-Deno.test("DF9 a new socket starts over with full values", async () => {
+Deno.test("DF9 a new socket starts with complete values", async () => {
   const world = new World();
   world.host.write({ a: rows(20) });
   const first = world.connected({ features: ["diffs"] });

@@ -64,7 +64,7 @@ export class Production implements AsyncDisposable {
     return ended;
   }
 
-  /** Deploys without a type check, which takes longer than everything else. */
+  /** Deploys without a type check, which takes longer than all other steps. */
   async deploy(flags: string, { code = 0 } = {}): Promise<Ended> {
     return await this.here(`deploy --skip-type-check ${flags}`, { code });
   }
@@ -90,7 +90,7 @@ export async function deploys(production: Production): Promise<number> {
   return again.ms;
 }
 
-/** A field is added to the schema in three steps, while a client stays connected, and the last one is taken back. */
+/** Adds a field to the schema in three steps, while a client stays connected, and rolls the last one back. */
 export async function changesSchema(machine: NodeMachine, production: Production): Promise<void> {
   const Client = await installedClient(machine);
   const client = new Client(production.url);
@@ -136,7 +136,7 @@ export async function changesSchema(machine: NodeMachine, production: Production
   }
 }
 
-/** Of two deploys at once one is served; the other is refused in a line, or finds everything done. */
+/** Of two concurrent deploys one is served. The other is refused in one line, or has nothing to do. */
 async function twoAtOnce(production: Production): Promise<void> {
   const both = await Promise.all(
     [1, 2].map(() => production.tried("deploy --skip-type-check --static dist")),

@@ -1,4 +1,4 @@
-/** TypeScript's own server for editors, asked as an editor asks it. */
+/** TypeScript's language server, used like an editor uses it. */
 import { lines } from "../../support/processes/lines.ts";
 
 export class LanguageServer implements AsyncDisposable {

@@ -130,7 +130,7 @@ export class Running implements AsyncDisposable {
     }, { what: () => `${pattern} in:\n${this.output.join("\n")}`, everyMs: 20 });
   }
 
-  /** Presses Ctrl-C: the whole group is signaled. Resolves when no process holds the output any more. */
+  /** Sends Ctrl-C to the whole group. Resolves when no process has the output open any more. */
   async interrupt(): Promise<void> {
     await signalGroup(this.#child.pid, "INT");
     await this.#child.status;

@@ -79,7 +79,7 @@ export async function checkPageCode(machine: NodeMachine): Promise<void> {
   }
 }
 
-/** In plain Node a client subscribes, calls, and lets the program end. */
+/** In plain Node a client subscribes, calls, and does not keep the program running. */
 export async function checkPlainNode(machine: NodeMachine, url: string): Promise<void> {
   const write = (name: string, text: string) => Deno.writeTextFile(machine.at("script", name), text);
   await Deno.mkdir(machine.at("script"));

@@ -86,7 +86,7 @@ Deno.test("admin endpoints and functions by caller", async (t) => {
 
   await t.step("[SY1] every function is available to an administrator", async () => {
     for (const { path, kind } of functions) {
-      // Invalid arguments, so that nothing is done.
+      // Invalid arguments, so that the calls have no effect.
       const { status, message } = await call(kind, path, { wrong: true });
       assert.notEqual(status, 401, path);
       assert.notEqual(message, `There is no function "${path}"`);

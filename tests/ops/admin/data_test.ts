@@ -228,7 +228,7 @@ Deno.test("data and code for administrators", async (t) => {
       const half = await call("mutation", "_admin/data:remove", { ids: [id, "x"] });
       assert.equal(half.code, "document_not_found");
       assert.notEqual(await ok("query", "_admin/data:get", { id }), null);
-      // Earlier states are kept by replication only, and those of secrets are never shown.
+      // Only replication stores earlier states, and those of secrets are never shown.
       assert.equal(await ok("action", "_admin/data:history", { id }), null);
       const secret = await call("action", "_admin/data:history", { id: world.adminId });
       assert.equal(secret.code, "unknown_table");

@@ -95,7 +95,7 @@ Deno.test("query console", async (t) => {
     assert.equal(answer.code, "user_not_found");
   });
 
-  await t.step("errors name the line, and nothing but a function is accepted", async () => {
+  await t.step("errors contain the line, and only functions are accepted", async () => {
     assert.match(await errorOf("async (ctx) => {\n  return await await;\n}"), /^console\.ts:2:/);
     assert.match(await errorOf("42"), /must be a function/);
     assert.match(

@@ -160,7 +160,7 @@ Deno.test("AD15 roles of administrators", async (t) => {
     await t.step(`functions of a ${role}`, async () => {
       for (const required of adminRoles) {
         for (const path of functionsOf(required)) {
-          // Invalid arguments, so that nothing is done: the role is checked first.
+          // Invalid arguments, so that the calls have no effect: the role is checked first.
           const { status, code } = await call(kinds.get(path) ?? "query", path, { wrong: true }, bearer);
           assert.equal(code === "role_required", !isAllowed(required), `${path}: ${status} ${code}`);
         }
@@ -209,7 +209,7 @@ Deno.test("AD15 roles of administrators", async (t) => {
     assert.equal(await urlFor("editor"), "smtp://user@mail.example.com:587");
   });
 
-  await t.step("a viewer ends their own other sessions, and no one else's", async () => {
+  await t.step("a viewer can end only their own other sessions", async () => {
     const other = (await world.signInAdmin("viewer@example.com")).accessToken;
     assert.equal(
       (await call("mutation", "_admin/administrators:endOwnSessions", {}, tokens["viewer"])).status,
@@ -221,7 +221,7 @@ Deno.test("AD15 roles of administrators", async (t) => {
     assert.deepEqual([await me(tokens["viewer"]), await me(tokens["editor"])], [200, 200]);
   });
 
-  await t.step("a changed role takes effect at once", async () => {
+  await t.step("a changed role takes effect immediately", async () => {
     const admins: { adminId: string; email: string }[] = await ok("query", "_admin/administrators:list");
     const adminId = admins.find(({ email }) => email === "editor@example.com")?.adminId ?? "";
     const insert = () =>

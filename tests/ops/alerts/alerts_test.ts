@@ -148,7 +148,7 @@ Deno.test("AL1 a server that may not check reports nothing, and later needs two 
   assert.deepEqual(await world.check(), ["Shop: disk is broken"]);
 });
 
-Deno.test("AL1 an alert that a shutdown interrupts is left to the next process", async () => {
+Deno.test("AL1 an alert that a shutdown interrupts is sent by the next process", async () => {
   const arrived = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<Response>();
   await using server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, () => {
@@ -242,7 +242,7 @@ Deno.test("AL4 quiet hours are times of a zone and may cross midnight", () => {
   }
 });
 
-Deno.test("AL5 a failed delivery is repeated with growing delays, and given up", async () => {
+Deno.test("AL5 a failed delivery is repeated with growing delays, and then abandoned", async () => {
   const world = new World();
   world.issues = [issue("disk")];
   world.refusing = true;

@@ -214,7 +214,7 @@ Deno.test("[BK6] wrong checksums and sizes are rejected; the message names the f
     assert.match((await refusal(swapped, folder)).message, /wrong checksum of "data\.db"/);
   }));
 
-Deno.test("[BK7] anything but an archive, and a newer format, is rejected with the reason", () =>
+Deno.test("[BK7] a file that is no archive, or has a newer format, is rejected with the reason", () =>
   withFolder(async (folder) => {
     const rejects = async (archive: Uint8Array, expected: RegExp) => {
       assert.match((await refusal(archive, folder)).message, expected);
@@ -273,7 +273,7 @@ Deno.test("[BK9] a failed write rejects with the reason and aborts the target", 
   await assert.rejects(writeArchive(full, manifest, entriesOf(much)), /no space left/);
 });
 
-Deno.test("[BK9] a failing source is not blamed on the archive; an existing folder is left alone", () =>
+Deno.test("[BK9] a failing source is not reported as a bad archive, and an existing folder is not changed", () =>
   withFolder(async (folder) => {
     const archive = await archiveOf({ "data.db": randomBytes(2_000_000) });
     let sent = 0;

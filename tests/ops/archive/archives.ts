@@ -72,7 +72,7 @@ export async function packed(bytes: Uint8Array): Promise<Uint8Array<ArrayBuffer>
   return await new Blob(parts as Uint8Array<ArrayBuffer>[]).bytes();
 }
 
-/** The start of an archive whose tar declares a database of a petabyte. */
+/** Returns the start of an archive whose tar declares a database of a petabyte. */
 export async function petabyteArchive(): Promise<Uint8Array<ArrayBuffer>> {
   const tar = new Uint8Array(zstdDecompressSync(await archiveOf({ "data.db": bytesOf("small") })));
   const header = tar.subarray(new TextDecoder("latin1").decode(tar).indexOf("data.db\0"));

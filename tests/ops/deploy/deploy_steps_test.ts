@@ -1,4 +1,4 @@
-/** A server that is killed or whose disk fails at each step of a deploy then serves either the old or the new version. */
+/** A server that is killed or has a full disk at any step of a deploy then serves either the old or the new version. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { runtimeEnvironment } from "../../../mod/kit/processes/program.ts";

@@ -87,7 +87,7 @@ Deno.test("deploys to a running server", async (t) => {
     },
   );
 
-  await t.step("DP4 invalid documents are counted and listed, and nothing changes", async () => {
+  await t.step("DP4 invalid documents are counted and listed, and the deploy has no effect", async () => {
     const before = await world.leftovers();
     for (let count = 0; count < 12; count++) await call("mutation", "notes:add", { body: `note ${count}` });
     const strict = appWith({

@@ -58,7 +58,7 @@ Deno.test("[DP6] 64 MiB are deployed in bounded memory, and larger bundles are r
       body: body as ReadableStream<Uint8Array<ArrayBuffer>>,
     });
 
-  await t.step("[DP1] it is served, and the main process has held only chunks of it in memory", async () => {
+  await t.step("[DP1] it is served, and the main process kept only chunks of it in memory", async () => {
     const bundle = await readBundle({
       functionsDir: folder.at("app", "functions"),
       staticDir: folder.at("app", "public"),
@@ -97,7 +97,7 @@ Deno.test("[DP6] 64 MiB are deployed in bounded memory, and larger bundles are r
     assert.equal((await fetch(`${url}/0.bin`, { method: "HEAD" })).status, 200);
   });
 
-  await t.step("[DP6] a file that is too large is named before anything is sent", async () => {
+  await t.step("[DP6] a file that is too large is reported before anything is sent", async () => {
     await using large = await Deno.open(folder.at("app", "public", "huge.bin"), {
       write: true,
       createNew: true,

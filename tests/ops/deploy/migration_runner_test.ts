@@ -61,7 +61,7 @@ Deno.test("MG5 a start resumes marked migrations", async () => {
 Deno.test("MG5 a migration marked again after its last step is run", async () => {
   await using world = new World();
   world.marked = false;
-  // It is started again before the response that stopped it was seen.
+  // It is started again before its stop was reported.
   world.onStep = () => {
     world.onStep = () => {};
     world.marked = true;

@@ -50,7 +50,7 @@ interface Note {
   readonly runs: number;
 }
 
-/** Whether a stopped server left a migration to the next start. */
+/** Whether the next start must continue a migration of a stopped server. */
 function isLeft(dataDir: string, migrationId: string): boolean {
   using database = new DatabaseSync(join(dataDir, "data.db"), { readOnly: true });
   const table = database.prepare("SELECT number FROM syncline_tables WHERE name = '_migrations'").get();
@@ -199,7 +199,7 @@ Deno.test("a table is migrated while the app serves", async (t) => {
     assert.deepEqual(await ended(migrationId), first);
   });
 
-  await t.step("MG4 anything but an internal mutation and an app table is rejected", async () => {
+  await t.step("MG4 only an internal mutation and an app table are accepted", async () => {
     for (const path of ["notes:open", "notes:list", "notes:none", "_system/deploy:addKey"]) {
       const [code, message] = await refused("begin", { path, table: "notes" });
       assert.equal(code, "unknown_function", path);

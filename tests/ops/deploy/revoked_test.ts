@@ -32,7 +32,7 @@ class HeldBody {
     });
   }
 
-  /** Resolves when the server has taken the first bytes. */
+  /** Resolves when the server has read the first bytes. */
   get begun(): Promise<void> {
     return this.#begun.promise;
   }
@@ -92,7 +92,7 @@ Deno.test("a deploy is authorized again before it takes effect", async (t) => {
     "functions/notes.ts": (text) =>
       text.replace('"one"', '"slow"') + "\nfor (let i = 0, x = 0; i < 3e7; i++) x = (x * 31 + i) | 0;",
   });
-  /** Deploys an app that takes long to load; resolves once its bundle is unpacked and it is being loaded. */
+  /** Deploys an app that loads slowly. Resolves when its bundle is unpacked and loading has started. */
   const startDeploy = async (bearer: string) => {
     const before = (await world.leftovers()).length;
     let ended = false;
@@ -134,7 +134,7 @@ Deno.test("a deploy is authorized again before it takes effect", async (t) => {
     },
   );
 
-  await t.step("DP7 of two deploys at once the second is refused, and works afterwards", async () => {
+  await t.step("DP7 of two concurrent deploys the second is refused, and works afterwards", async () => {
     const { deploying } = await startDeploy(admin);
     const refused = await admin_("POST", "/functions/rollback", { hash: firstHash });
     assert.deepEqual([refused.status, refused.code], [409, "deploy_in_progress"]);
@@ -147,34 +147,37 @@ Deno.test("a deploy is authorized again before it takes effect", async (t) => {
     assert.equal(await served(world), "two");
   });
 
-  await t.step("DP16 one caller uploads one bundle at a time, and few do at once", async () => {
-    const bodies: HeldBody[] = [];
-    const upload = (bearer: string) => admin_("PUT", "/functions?dryRun=true", bytes, bearer);
-    const keys = await Promise.all(Array.from({ length: 9 }, (_, index) => create(`at once ${index}`)));
-    const answers = [];
-    for (const { key } of keys.slice(0, 8)) {
-      const body = new HeldBody(bytes);
-      answers.push(admin_("PUT", "/functions?dryRun=true", body.stream, key));
-      bodies.push(body);
-      await body.begun;
-    }
-    const again = await upload(keys[0].key);
-    assert.deepEqual([again.status, again.code], [409, "deploy_in_progress"]);
-    const ninth = await upload(keys[8].key);
-    assert.equal(ninth.code, "overloaded");
-    for (const body of bodies) body.send();
-    const statuses = (await Promise.all(answers)).map(({ status }) => status);
-    assert.ok(statuses.every((status) => status === 200 || status === 409), String(statuses));
-    assert.ok(statuses.includes(200));
-    assert.equal((await upload(keys[8].key)).status, 200);
-  });
+  await t.step(
+    "DP16 one caller can upload one bundle at a time, and few callers can upload concurrently",
+    async () => {
+      const bodies: HeldBody[] = [];
+      const upload = (bearer: string) => admin_("PUT", "/functions?dryRun=true", bytes, bearer);
+      const keys = await Promise.all(Array.from({ length: 9 }, (_, index) => create(`at once ${index}`)));
+      const answers = [];
+      for (const { key } of keys.slice(0, 8)) {
+        const body = new HeldBody(bytes);
+        answers.push(admin_("PUT", "/functions?dryRun=true", body.stream, key));
+        bodies.push(body);
+        await body.begun;
+      }
+      const again = await upload(keys[0].key);
+      assert.deepEqual([again.status, again.code], [409, "deploy_in_progress"]);
+      const ninth = await upload(keys[8].key);
+      assert.equal(ninth.code, "overloaded");
+      for (const body of bodies) body.send();
+      const statuses = (await Promise.all(answers)).map(({ status }) => status);
+      assert.ok(statuses.every((status) => status === 200 || status === 409), String(statuses));
+      assert.ok(statuses.includes(200));
+      assert.equal((await upload(keys[8].key)).status, 200);
+    },
+  );
 });
 
 Deno.test("AD14 an administrator's upload takes effect only if the session is still live", async (t) => {
   await using world = await startDeployWorld();
   const { admin, admin_, call } = world;
   const second = await secondAdmin(world);
-  /** Sends a request whose session ends in the middle of the body. */
+  /** Sends a request whose session ends during the body. */
   const interrupted = async (path: string, bytes: Uint8Array) => {
     const { accessToken, refreshToken } = await second.signIn();
     const body = new HeldBody(bytes);

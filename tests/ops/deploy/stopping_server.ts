@@ -26,7 +26,7 @@ function stepAt(call: Step["call"], path: unknown): Step["then"] | null {
   return step.call === call && new RegExp(step.path).test(String(path)) ? step.then : null;
 }
 
-/** Blocks the whole process until it is killed. */
+/** Blocks the process until it is killed. */
 function stand(): never {
   Deno.stdout.writeSync(new TextEncoder().encode("blocked at the step\n"));
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);

@@ -9,7 +9,7 @@ import {
 } from "../../../mod/ops/tables/export/mod.ts";
 import { anyTable, TestDatabase } from "../../engine/support.ts";
 
-/** A folder for exports beside a database with app and system tables; removed at the end of the block. */
+/** A folder for exports and a database with app and system tables. Removed when it is disposed. */
 class Place implements Disposable {
   readonly folder = Deno.makeTempDirSync({ prefix: "syncline-export-" });
   readonly database = new TestDatabase({
@@ -129,7 +129,7 @@ Deno.test("[EX7] a non-empty folder is rejected and unchanged; an empty one is a
   );
 });
 
-Deno.test("[EX7] an export that fails in its second table leaves nothing, and an empty folder stays", async () => {
+Deno.test("[EX7] an export that fails in its second table leaves nothing behind, and an empty folder remains", async () => {
   using place = new Place();
   place.database.commit((tx) => tx.insert("tags", { name: "\ud800" }));
   await assert.rejects(place.export({ format: "csv" }), /Cannot write table "tags" as CSV/);
@@ -139,7 +139,7 @@ Deno.test("[EX7] an export that fails in its second table leaves nothing, and an
   assert.deepEqual(place.left(), ["out"]);
 });
 
-Deno.test("[EX7] an aborted export leaves nothing", async () => {
+Deno.test("[EX7] an aborted export leaves nothing behind", async () => {
   using place = new Place();
   const stop = new AbortController();
   stop.abort(new Error("stopped"));
@@ -154,7 +154,7 @@ Deno.test("an app without tables has nothing to export", async () => {
   assert.deepEqual(place.left(), []);
 });
 
-Deno.test("[EX7] a damaged database is distinguished from a failed export, and leaves nothing", async () => {
+Deno.test("[EX7] a damaged database is distinguished from a failed export, and nothing is left behind", async () => {
   using place = new Place();
   place.database.commit((tx) => {
     for (let n = 0; n < 1_000; n++) tx.insert("tags", { body: "x".repeat(1000) });
@@ -169,7 +169,7 @@ Deno.test("[EX7] a damaged database is distinguished from a failed export, and l
   assert.deepEqual(place.left().filter((name) => !name.startsWith("copy.db")), []);
 });
 
-Deno.test("[EX7] an export keeps the disk reserve for a server, and leaves nothing if the disk is full", async () => {
+Deno.test("[EX7] an export keeps the disk reserve for a server, and leaves nothing behind if the disk is full", async () => {
   using place = new Place();
   for (let n = 0; n < 50; n++) {
     place.database.commit((tx) => tx.insert("notes", { body: "x".repeat(500_000) }));

@@ -1,4 +1,4 @@
-/** Stored files in an export: held by links while the snapshot is open, copied afterwards. */
+/** Stored files in an export: kept by hard links while the snapshot is open, and copied afterwards. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -80,7 +80,7 @@ Deno.test("[EX16] files deleted during the export are exported, without a snapsh
   assert.deepEqual(names, ["_storage", "_storage.jsonl", "_tables.jsonl", "notes.jsonl"]);
 });
 
-Deno.test("[EX16] files created since the first links are held before they are listed", async () => {
+Deno.test("[EX16] files created since the first links are linked before they are listed", async () => {
   await using place = new Place();
   await place.add("before");
   const held = await holdContents(place.folder.at("data"), nobodyElse);
@@ -100,7 +100,7 @@ Deno.test("[EX16] files created since the first links are held before they are l
   assert.equal(summary.files, 3);
 });
 
-Deno.test("[EX16] the export restarts for a file deleted before it could be held, but not for a lost one", async () => {
+Deno.test("[EX16] the export restarts for a file deleted before it was linked, but not for a lost one", async () => {
   await using place = new Place();
   const kept = await place.add("kept");
   const held = await holdContents(place.folder.at("data"), nobodyElse);
@@ -194,7 +194,7 @@ Deno.test("[EX16] missing contents abort the export without leftovers", async ()
   assert.deepEqual([...Deno.readDirSync(place.folder.at("data/storage"))].map(({ name }) => name), ["aa"]);
 });
 
-Deno.test("[EX16] one export at a time holds files; leftovers of a killed one are removed by the next or at startup", async () => {
+Deno.test("[EX16] only one export at a time links files, and leftovers of a killed one are removed by the next or at startup", async () => {
   await using place = new Place();
   await place.add("kept");
   const data = place.folder.at("data");

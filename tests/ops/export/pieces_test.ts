@@ -69,7 +69,7 @@ Deno.test("[EX3] the CSV header has id, creation time and every field of any doc
   ]);
 });
 
-Deno.test("[EX4] cells: strings as they are, numbers, booleans, lists and objects as JSON, null and missing empty", async () => {
+Deno.test("[EX4] cells: strings unchanged, numbers, booleans, lists and objects as JSON, null and missing empty", async () => {
   using database = databaseOf([
     ...HOSTILE.map((value) => ({ value })),
     { value: 42 },

@@ -189,7 +189,7 @@ Deno.test("[EX12] a disconnecting client closes the snapshot of its export", asy
   await assert.rejects(async () => {
     while (!(await reader.read()).done);
   });
-  // Only one fits: the next is accepted once the server has noticed.
+  // Only one is allowed: the next is accepted when the server has detected the disconnect.
   let next = await fetch(url);
   while (next.status === 503) {
     await next.body?.cancel();
@@ -199,7 +199,7 @@ Deno.test("[EX12] a disconnecting client closes the snapshot of its export", asy
   assert.equal(hasReaders(served.database), false);
 });
 
-Deno.test("[EX12] a client that disconnects before the first byte leaves no snapshot", async () => {
+Deno.test("[EX12] a client that disconnects before the first byte leaves no snapshot behind", async () => {
   using served = serve(2_000, FEW);
   const gone = new AbortController();
   const response = served.get("items?format=csv", { signal: gone.signal });
@@ -290,7 +290,7 @@ Deno.test("[EX13] nothing is read ahead of the client, and other work runs betwe
   await new Promise((resolve) => setImmediate(resolve));
 });
 
-Deno.test("[EX1] over HTTP an export shows one state too, however slowly it is read", async () => {
+Deno.test("[EX1] over HTTP an export contains a single state too, however slowly it is read", async () => {
   using served = serve(2_000);
   const response = await served.get("items");
   let text = "";

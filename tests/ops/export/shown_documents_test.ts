@@ -80,7 +80,7 @@ Deno.test("[EX17] the export is of one commit", () => {
   assert.deepEqual(rows.map((row) => row.split(",")[2]), ["6", "3", "0"]);
 });
 
-Deno.test("[EX17] skipped documents are not scanned at once", () => {
+Deno.test("[EX17] skipped documents are scanned in steps", () => {
   using database = new TestDatabase({ orders: anyTable() });
   database.commit((tx) => {
     for (let n = 0; n < 40; n++) tx.insert("orders", { n, body: "x".repeat(10_000) });

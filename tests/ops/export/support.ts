@@ -11,7 +11,7 @@ export function databaseOf(documents: readonly Record<string, unknown>[]): TestD
   return database;
 }
 
-/** The whole output of a table. */
+/** The complete output of a table. */
 export function textOf(path: string, format: TableFormat, table = "items"): string {
   using snapshot = openExport(path);
   let text = "";

@@ -27,7 +27,7 @@ Deno.test("[IM1] rows keep their ids and creation times, also referenced ones", 
   const before = { users: await from.rows("users"), notes: await from.rows("notes") };
 
   await using to = new ImportWorld(tables());
-  // The note first: references are not checked.
+  // The note first, because references are not checked.
   const notes = await to.import(source("notes", jsonl(before.notes)));
   const users = await to.import(source("users", jsonl(before.users)));
   assert.deepEqual({ users: await to.rows("users"), notes: await to.rows("notes") }, before);

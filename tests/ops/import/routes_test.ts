@@ -166,7 +166,7 @@ for (
   });
 }
 
-Deno.test("[IM13] one import runs at a time; the next is accepted when it is over", async () => {
+Deno.test("[IM13] one import runs at a time, and the next is accepted afterwards", async () => {
   await using world = new RoutesWorld();
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
@@ -332,7 +332,7 @@ for (const mode of ["insert", "replace"] as const) {
       ],
       ["importRows", "notes", mode, "interrupted", 512, mode === "replace" ? 3 : undefined],
     );
-    // If it is still there, it does not continue, so the report stays true.
+    // If it still exists, it does not continue, so the report remains true.
     letGo();
     const { status, body } = await answer;
     assert.deepEqual([status, body.errorData?.code], [500, "import_stopped"]);

@@ -22,7 +22,7 @@ interface Reported {
   state: LogState | null;
 }
 
-/** A keeper whose clock can be moved. */
+/** A log keeper with a controllable clock. */
 function keeperOf(path: string): { keeper: LogKeeper; reported: Reported; clock: { now: number } } {
   const reported: Reported = { messages: [], state: null };
   const clock = { now: START };
@@ -208,7 +208,7 @@ Deno.test("[EL3] the log of the previous format is converted", () =>
       "info: Execution log converted to a new format " +
       "(copied the 206 newest runs; the previous file is removed after the retention time)",
     ]);
-    // As when the file was made.
+    // The state at the file's creation.
     const random = seeded(7);
     let at = START;
     const wanted: RunRecord[] = [];
@@ -304,7 +304,7 @@ Deno.test("[EL13] waiting for a server to release the log of another version is 
     assert.equal(quarantinedRuns(path), 7);
   }));
 
-Deno.test("[EL16] a full page of deletions asks for another one", () =>
+Deno.test("[EL16] a full page of deletions is followed by another one", () =>
   inFolder((path) => {
     const { keeper, reported, clock } = keeperOf(path);
     using _keeper = keeper;

@@ -4,7 +4,7 @@ import { functionLimits } from "../../../mod/limits.ts";
 import { logLimits } from "../../../mod/ops/limits.ts";
 import { keptLines, keptPath, levelOf, runError } from "../../../mod/ops/log/execution_log.ts";
 
-Deno.test("[EL12] lines are kept up to the limit, and a line says how many were truncated", () => {
+Deno.test("[EL12] lines are kept up to the limit, and a line reports the number of truncated ones", () => {
   const line = `[INFO] ${"x".repeat(993)}`;
   const fitting = Math.floor(logLimits.linesCharsMax / line.length);
   const all = Array.from({ length: fitting }, () => line);
@@ -17,7 +17,7 @@ Deno.test("[EL12] lines are kept up to the limit, and a line says how many were 
   assert.equal(levelOf(lines), 3, "the mark is a warning that a filter finds");
 });
 
-Deno.test("[EL12] large errors and made-up names are truncated and marked", () => {
+Deno.test("[EL12] large errors and unknown names are truncated and marked", () => {
   const max = functionLimits.errorCharsMax;
   const long = "y".repeat(max + 1);
   const { message, code, stack, kind } = runError({

@@ -79,7 +79,7 @@ Deno.test("[EL9] text before and after a NUL is found, and text with a NUL", () 
     }
   }));
 
-Deno.test("[EL8] filters by time find runs of a clock that was set back", () =>
+Deno.test("[EL8] filters by time find runs from before the clock was set back", () =>
   withStore((store) => {
     const random = seeded(9);
     const times = [0, 5, 2, 90, 1, 60].map((minutes) => START + minutes * 60_000);

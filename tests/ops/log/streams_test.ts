@@ -138,7 +138,7 @@ Deno.test("[LS11] a few readers are written to at a time, each with all events s
   await clock.advance(2 * streamTurnMs);
   assert.equal(having("id: 2\n"), texts.length);
   for (const text of texts) assert.deepEqual(ids(text), [1, 2]);
-  // More than the buffer can hold.
+  // More than the capacity of the buffer.
   await clock.advance(10 * streamTurnMs);
   for (let id = 3; id < 3 + streamRunsMax + 5; id++) log.report(id);
   log.report(100, { missed: 7 });

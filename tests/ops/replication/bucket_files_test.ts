@@ -1,4 +1,4 @@
-/** Files in a bucket, beside replication: a follower reads them and removes none, and going back leaves them all there. */
+/** Files in a bucket with replication: a follower reads them and removes none, and a point-in-time restore keeps them. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { bearerOf, startTestServer, type TestServer } from "../../auth/server/test_server.ts";
@@ -37,7 +37,7 @@ const read = async (server: TestServer, id: string) => {
   return response.status === 200 ? await response.text() : (await response.body?.cancel(), null);
 };
 
-Deno.test("[RP17] [RP18] [PT5] files in a bucket are read by a follower, which removes none, and stay there at a point-in-time restore", async () => {
+Deno.test("[RP17] [RP18] [PT5] a follower reads files in a bucket and removes none, and a point-in-time restore keeps them", async () => {
   await using folder = new TempFolder();
   await using bucket = new FakeBucket();
   const from = { kind: "folder", path: folder.at("replica") } as const;

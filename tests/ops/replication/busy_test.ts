@@ -12,7 +12,7 @@ class CountingTarget implements Omit<ObjectStore, "create" | "deleteFolder" | "c
   readonly kind = "folder";
   readonly location = "memory";
   readonly objects = new Map<string, Uint8Array<ArrayBuffer>>();
-  /** Segments that were there at once, by level. */
+  /** Concurrently existing segments, by level. */
   readonly most = [0, 0, 0];
   readonly #levels = [0, 0, 0];
   readonly counts = { list: 0, read: 0, write: 0, remove: 0, removeUnfinished: 0 };
@@ -124,7 +124,7 @@ Deno.test("[RP2] a commit in each second of an hour costs one put, one list and 
   // A check for another instance. Merged rows were just written and are in memory.
   assert.ok(asked.read >= SECONDS && asked.read <= SECONDS + 60, `${asked.read} reads`);
   assert.ok(asked.remove >= SECONDS - 310 && asked.remove <= SECONDS + 60, `${asked.remove} removals`);
-  // Pieces stay until the larger one is there.
+  // Segments are kept until the merged one exists.
   const [ofSeconds = 0, ofMinutes = 0, ofHours = 0] = target.most;
   assert.ok(ofSeconds <= 302 && ofMinutes <= 13 && ofHours === 1, `at the most ${target.most}`);
 

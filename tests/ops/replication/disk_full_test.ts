@@ -37,7 +37,7 @@ export const newest = untypedQuery({ args: {}, handler: async (ctx) => (await ct
 `,
 };
 
-/** 128 KiB that packing makes half as large at best. */
+/** 128 KiB that compress to half at best. */
 const noteText = () => randomBytes(64 * 1024).toString("hex");
 
 const replicatedTo = (path: string) => ({
@@ -45,7 +45,7 @@ const replicatedTo = (path: string) => ({
   replication: replicationTo(path, { everyMs: 100, maxPendingBytes: 2 ** 30 }),
 });
 
-/** Adds notes to a server, and knows which of them it has acknowledged. */
+/** Adds notes to a server and records the acknowledged ones. */
 class Notes {
   readonly #server: TestServer;
   readonly #bearer: string;
@@ -80,7 +80,7 @@ class Notes {
     return body.value;
   }
 
-  // deno-lint-ignore no-explicit-any -- looked into here and there
+  // deno-lint-ignore no-explicit-any -- responses have many shapes
   async status(): Promise<any> {
     return await statusOf(this.#server, this.#bearer);
   }
@@ -94,7 +94,7 @@ const notesIn = (model: Model) =>
   [...model.values()].map((text) => JSON.parse(text) as { n?: number }).flatMap(({ n }) => n ?? [])
     .sort((a, b) => a - b);
 
-/** The notes of a data folder, as they would be found there if the server was killed now. */
+/** The notes of a data folder, as they would be after a kill. */
 async function notesAt(dataDir: string, copy: string): Promise<number[]> {
   await Deno.mkdir(copy);
   // The log first: a checkpoint in between has moved its pages to the database, where they are the same.
@@ -106,7 +106,7 @@ async function notesAt(dataDir: string, copy: string): Promise<number[]> {
   return notesIn(documentsIn(join(copy, "data.db")));
 }
 
-/** The notes of the newest state of a replica, which is sound. */
+/** The notes of the newest state of a valid replica. */
 async function notesRestored(replica: string, folder: TempFolder): Promise<number[]> {
   await using target = await openTarget({ kind: "folder", path: replica }, { make: false });
   const drill = folder.at("drill");
@@ -126,7 +126,7 @@ Deno.test({
   ignore: missing !== null,
   fn: async () => {
     await using folder = new TempFolder();
-    // Snapshots leave some room for others.
+    // Snapshots leave some space free.
     await using disk = await SmallDisk.mount(256);
     const replica = folder.at("replica");
     const dataDir = disk.at("data");

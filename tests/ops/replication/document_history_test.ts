@@ -16,7 +16,7 @@ function commit<Result>(rig: Rig, change: (tx: ReturnType<Rig["db"]["beginMutati
   return result;
 }
 
-Deno.test("SY30 the newest states of a document are read, and from which time on all are known", async () => {
+Deno.test("SY30 the newest states of a document are returned, with the time since when all are known", async () => {
   await using rig = await Rig.start();
   await rig.ship();
   const id = commit(rig, (tx) => tx.insert("items", { n: 0, text: "" }));
@@ -31,7 +31,7 @@ Deno.test("SY30 the newest states of a document are read, and from which time on
   assert.deepEqual(shown(all), [[rig.now, 1], [insertedAt, 0]]);
   assert.ok(all.since !== null && all.since <= insertedAt);
 
-  // One segment with more states than are shown.
+  // One segment with more states than are returned.
   for (let n = 2; n < historyStatesMax + 10; n++) commit(rig, (tx) => tx.patch(id, { n }));
   commit(rig, (tx) => tx.delete(id));
   await rig.ship();

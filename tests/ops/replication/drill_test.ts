@@ -59,7 +59,7 @@ export const remove = untypedMutation({ args: { id: z.string() }, handler: (ctx,
 `,
 };
 
-/** States of a database that were seen, by ts. */
+/** Recorded states of a database, by ts. */
 class Seen {
   readonly #path: string;
   readonly models = new Map<number, Model>();
@@ -212,7 +212,7 @@ Deno.test("[RP10] [PT2] [PT5] [RP11] a drill: schemas, files, schedules, users a
   }
   assert.ok(new Set(stepped).size >= 40, `${new Set(stepped).size} different commits`);
 
-  // No contents of files in any row, and nothing wrong with any of them.
+  // No row contains file contents, and all files are intact.
   const bodies = await Array.fromAsync(rowsOf(target, generations[0]?.segments ?? []), ({ body }) => body);
   assert.ok(bodies.some((body) => body.includes("note 1")));
   assert.ok(!bodies.some((body) => body.includes(FILE_TEXT)));

@@ -1,4 +1,4 @@
-/** A target in a folder whose user is killed at one of its operations: before it, amid a write, or before the answer. */
+/** A target in a folder whose process is killed at an operation: before it, during a write, or before the answer. */
 import { basename, dirname, join } from "node:path";
 import type { ObjectStore } from "../../../mod/kit/locations/object_store.ts";
 import { parseName } from "../../../mod/ops/replication/names.ts";
@@ -12,7 +12,7 @@ export class Killed extends Error {}
 /** When one user of a target is killed. */
 export interface Death {
   readonly moment: Moment;
-  /** Whether it is at this operation, such as "put segment". Asked before each. */
+  /** Returns whether to kill at this operation, such as "put segment". Called before each. */
   readonly isAt: (step: string) => boolean;
 }
 
@@ -57,7 +57,7 @@ export function dyingTarget(target: ObjectStore, user: () => Mortal): ObjectStor
   });
 }
 
-/** Leaves the partial file of an interrupted write. */
+/** Writes the partial file of an interrupted write. */
 async function leaveHalf(place: string, name: string): Promise<void> {
   const folder = dirname(join(place, name));
   await Deno.mkdir(folder, { recursive: true });

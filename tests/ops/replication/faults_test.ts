@@ -13,7 +13,7 @@ import { documentsIn, Rig, sorted } from "./rig.ts";
 
 const WRITES: ReadonlySet<unknown> = new Set(["put", "putFile", "delete"]);
 
-/** Kinds of trouble; each is there for some steps, one after the other. */
+/** Kinds of faults. Each lasts for some steps, one after the other. */
 const kinds: readonly ((turn: () => number) => Faults)[] = [
   // Some of all requests end with an error of the service.
   (turn) => ({
@@ -21,7 +21,7 @@ const kinds: readonly ((turn: () => number) => Faults)[] = [
       if (turn() % 3 === 0) throw new LocationError("away", "it answered 500");
     },
   }),
-  // Every request takes a while.
+  // Every request is slow.
   () => ({ before: () => new Promise((resolve) => setTimeout(resolve, 1)) }),
   // It may be read only.
   () => ({
@@ -273,7 +273,7 @@ Deno.test("[RP5] [RP16] objects that expire during a verification are not damage
   assert.match(faults.join("\n"), new RegExp(`The snapshot of ts ${lost.ts} .* is missing`));
 });
 
-Deno.test("[RP14] a copy of the database files beside the journal has a consistent state, and the replica loses nothing", async () => {
+Deno.test("[RP14] a copy of the database files with a journal has a consistent state, and the replica loses nothing", async () => {
   await using rig = await Rig.start({ seed: 8 });
   await rig.ship();
   const path = join(rig.dataDir, "data.db");
@@ -300,7 +300,7 @@ Deno.test("[RP14] a copy of the database files beside the journal has a consiste
   const { model } = await rig.restore({});
   assert.deepEqual(sorted(model), sorted(rig.models[last]));
   {
-    // One that holds a snapshot for very long.
+    // A process that keeps a snapshot open for very long.
     using held = openExport(path);
     for (let more = 0; more < 20; more++) rig.group();
     await rig.ship();
@@ -309,7 +309,7 @@ Deno.test("[RP14] a copy of the database files beside the journal has a consiste
   }
 });
 
-Deno.test("[RP8] on a disk filled by the journal commits continue: it is dropped, a generation begins, and that is reported immediately", async () => {
+Deno.test("[RP8] commits continue on a disk filled by the journal: it is dropped, a generation starts, and that is reported at once", async () => {
   const faults: Faults = {};
   await using rig = await Rig.start({
     seed: 31,
@@ -324,7 +324,7 @@ Deno.test("[RP8] on a disk filled by the journal commits continue: it is dropped
   faults.before = () => {
     throw new LocationError("away", "the cable is out");
   };
-  // As in the loop of the writer: a group without disk space runs once more when space was freed.
+  // Like in the writer's loop: a group without disk space runs again when space was freed.
   const group = (text: string) => {
     rig.db.openGroup();
     try {
@@ -360,7 +360,7 @@ Deno.test("[RP8] on a disk filled by the journal commits continue: it is dropped
   assert.equal(dropped, 3);
   assert.notEqual(rig.db.history?.generation, generation);
   await assert.rejects(rig.ship(), /cable/);
-  // Hardly anything waits now: it is not what fills the disk, and stays.
+  // Few commits wait now, so the journal does not fill the disk and is kept.
   const last = rig.db.history?.generation;
   const full = Object.assign(new Error("database or disk is full"), {
     code: "ERR_SQLITE_ERROR",
@@ -439,7 +439,7 @@ Deno.test("[RP9] [PT2] [PT3] a clock that jumps loses no commit: each can be res
     if (index % 3 === 2) await rig.restart();
     const generation = rig.db.history?.generation ?? null;
     if (generation !== null && generations.at(-1) !== generation) generations.push(generation);
-    // A generation that begins while the clock is back is newer for all that.
+    // A generation that starts while the clock is set back is newer nevertheless.
     if (index === 6) rig.db.restartJournal({ generation: generation ?? "", reason: "lost" });
   }
   await rig.ship();

@@ -72,7 +72,7 @@ Deno.test("[RP17] [RP20] a follower has the model's state after every step, thro
   assert.equal(snapshots, 3);
 });
 
-Deno.test("[RP20] a follower within merged rows continues there; one behind all kept rows starts from a snapshot", async () => {
+Deno.test("[RP20] a follower within merged rows continues there, and one before all kept rows starts from a snapshot", async () => {
   const merges = [{ spanMs: 1e12, pieces: 6, bytes: 1e9 }];
   await using rig = await Rig.start({ seed: 3, merges, keepMs: 10_000 });
   const [fresh, stale] = [await copyOf(rig), await copyOf(rig)];
@@ -105,7 +105,7 @@ Deno.test("[RP20] a follower within merged rows continues there; one behind all 
   same(stale, rig, rig.db.ts);
 });
 
-Deno.test("[RP20] a newer state is prepared beside the active one, and replaces it after any interruption", async () => {
+Deno.test("[RP20] a newer state is prepared separately, and replaces the active one after any interruption", async () => {
   await using rig = await Rig.start({ seed: 5 });
   rig.group();
   await rig.ship();
@@ -327,7 +327,7 @@ Deno.test("[RP19] the newest known commit determines the lag of a follower, and 
   await until(() => Promise.resolve(follower.figures.lagMs === 0), { what: "all is shown again" });
 });
 
-Deno.test("[RP20] behind a gap a follower requests a newer state, and ends", async () => {
+Deno.test("[RP20] after a gap a follower requests a newer state and ends", async () => {
   const world = new World();
   world.fault = new LogGapError("nothing follows row 0");
   await using follower = world.follow();

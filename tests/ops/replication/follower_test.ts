@@ -43,7 +43,7 @@ const shows = (server: TestServer, texts: readonly string[]) =>
     what: `the follower shows ${texts}`,
   });
 
-Deno.test("[RP17] [RP18] [RP19] [RP20] [RP21] [RP22] a server follows another, shows its commits, refuses writes, starts from a snapshot, and is promoted", async (t) => {
+Deno.test("[RP17] [RP18] [RP19] [RP20] [RP21] [RP22] a follower applies commits, refuses writes, starts from a snapshot, and is promoted", async (t) => {
   await using folder = await tempFolder();
   const replica = join(folder.path, "replica");
   await using leader = await startTestServer({ functions, config: shipping(replica) });
@@ -63,7 +63,7 @@ Deno.test("[RP17] [RP18] [RP19] [RP20] [RP21] [RP22] a server follows another, s
   const asked = async (path: string) =>
     await (await fetch(`${follower.url}${path}`, { headers: { Authorization: `Bearer ${bearer}` } })).json();
 
-  await t.step("queries and subscriptions show the commits with their ts, in order", async () => {
+  await t.step("queries and subscriptions return the commits with their ts, in order", async () => {
     assert.deepEqual(await notes(follower), ["one"]);
     await using socket = await follower.socket();
     socket.send({
@@ -166,7 +166,7 @@ Deno.test("[RP17] [RP18] [RP19] [RP20] [RP21] [RP22] a server follows another, s
   await t.step("at a gap in the log it restarts from a snapshot, and sockets reconnect", async () => {
     await using socket = await follower.socket();
     await leader.restart(async () => {
-      // Commits without a journal are in no segment: another generation begins.
+      // Commits without a journal are in no segment: another generation starts.
       await using alone = await startTestServer({
         functions,
         config: { dataDir: leader.dataDir, functionsDir: join(leader.dataDir, "../functions") },

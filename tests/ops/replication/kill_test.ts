@@ -3,9 +3,9 @@
  * document, the data folder loses no acknowledged commit, and the target catches up after the restart.
  *
  * The age of the commits that the target lacks depends on the machine: on the interval, and on the time to pack and write. The
- * test asserts what does not depend on it: each shipment contains all commits acknowledged before it began, so the missing
- * ones were acknowledged after the previous shipment was written. `shipping_test.ts` checks that a shipment begins within the
- * interval and waits for nothing else. A long run kills more often.
+ * test asserts only invariants: each shipment contains all commits acknowledged before it started, so missing
+ * ones were acknowledged after the previous shipment was written. `shipping_test.ts` checks that a shipment starts within the
+ * interval and waits for nothing else. A long run has more kills.
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -72,7 +72,7 @@ async function restored(folder: TempFolder, replica: string): Promise<Restored |
   return { model, hasAllBefore: isNewest ? await shipmentBegan(target, { plan, replica }) : -Infinity };
 }
 
-/** A time before the last shipment began, which had all commits until it began: when the one before it was written. */
+/** A time before the last shipment started: the time when the previous one was written. */
 async function shipmentBegan(
   target: ReplicaReader,
   { plan: { segments }, replica }: { readonly plan: RestorePlan; readonly replica: string },
@@ -82,12 +82,12 @@ async function shipmentBegan(
   if (before === undefined || last === undefined || before.level + last.level > 0) return -Infinity;
   const chars = await Array.fromAsync(rowsOf(target, [last]), ({ body }) => body.length);
   const all = chars.reduce((sum, length) => sum + length, 0);
-  // More than is read at once is shipped in several segments.
+  // Large amounts are shipped in several segments.
   if (all > engineLimits.journalCharsRead / 2) return -Infinity;
   return (await Deno.stat(join(replica, before.file.name))).mtime?.getTime() ?? -Infinity;
 }
 
-/** Contents of a log: its entries in the order in which they were made, and its counts. */
+/** Contents of a log: its entries in their order, and its counts. */
 class Log {
   readonly entries: (Append & { readonly at: number })[] = [];
   /** Texts of the entries of both tables, by index. */
@@ -123,7 +123,7 @@ class Log {
   }
 }
 
-/** Files after a kill, copied while nothing writes to them. */
+/** Files after a kill, copied while no process writes to them. */
 interface Remains {
   readonly where: string;
   readonly at: number;
@@ -141,7 +141,7 @@ async function killedUnderLoad(
     readonly round: number;
     readonly sequences: number[];
     readonly acknowledged: Acknowledged[];
-    /** Called when the server is there, before it has anything to do. */
+    /** Called when the server has started, before it receives requests. */
     readonly started: () => Promise<void>;
   },
 ): Promise<Remains> {
@@ -169,7 +169,7 @@ async function killedUnderLoad(
     }
   });
   await until(() => acknowledged.length > before + 50, { what: "the writers write" });
-  // Some are late, when it is known how long shipping takes.
+  // Some kills are late, when the duration of shipping is known.
   await pause(random() * (round % 8 === 7 ? 6_000 : 1_500));
   const pids = await processTree(server.pid);
   const at = clock();

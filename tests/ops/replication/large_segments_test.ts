@@ -1,4 +1,4 @@
-/** Segments that are too large to be read as a whole: those that many small ones were merged to. */
+/** Segments that were merged from many and are too large to be read at once. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";

@@ -22,7 +22,7 @@ import { documentsIn, Rig, sorted } from "./rig.ts";
 
 const GENERATION = "20300101T000000Z-00000000";
 const ROWS_READ = 5;
-/** A listing that never ends fails after this many reads. */
+/** An endless listing fails after this many reads. */
 const READS_MAX = 1_000;
 
 /** A log in memory. */
@@ -65,7 +65,7 @@ class MemoryLog implements LogSource {
     return body?.pipeThrough(new TransformStream({ flush: () => this.onDownload("behind") })) ?? null;
   }
 
-  /** As a leader does that has made another snapshot. */
+  /** Like a leader that has created another snapshot. */
   trim(seq: number): void {
     this.rows = this.rows.filter((row) => row.seq >= seq);
     this.kept = this.kept.filter((snapshot) => snapshot.seq >= seq);
@@ -187,7 +187,7 @@ Deno.test("[PG24] rows removed while the snapshot is fetched were fetched before
   });
   assert.deepEqual(await Array.fromAsync(Deno.readDir(late)), []);
 
-  // One that is kept, and is not there: that is damage, and trying again does not help.
+  // A listed row that is missing: this is damage, and retries do not help.
   fill();
   log.onDownload = () => log.archives = null;
   await assert.rejects(stage(late), /The snapshot of ts \d+ in generation \S+ is missing$/);

@@ -1,4 +1,4 @@
-/** A journal in memory, of rows that are made without a database. */
+/** A journal in memory, with rows that are created without a database. */
 import type { JournalHead, JournalPart, JournalReader, JournalRow } from "../../../mod/engine/mod.ts";
 import { nextRow } from "../../../mod/engine/journal/journal_row.ts";
 

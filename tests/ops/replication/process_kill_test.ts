@@ -1,4 +1,4 @@
-/** The processes beside a server are killed: the one that ships, and the one that rebuilds a point of the past. */
+/** Kills of a server's child processes: the one that ships, and the one that restores a point in time. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { applyStagedRestore, stagedRestore } from "../../../mod/ops/backups/restore/mod.ts";
@@ -17,7 +17,7 @@ import { FakeBucket } from "../scheduled/fake_bucket.ts";
 import { replicationTo } from "./replicating.ts";
 import { documentsIn, Rig, sorted } from "./rig.ts";
 
-/** The process that works with a target for a data folder, but for one that is known. */
+/** The process that uses the target for a data folder, except for a known one. */
 async function processOf(dataDir: string, known: number | null = null): Promise<number> {
   return await found(async () => {
     for (const pid of await childrenOf(Deno.pid)) {
@@ -77,7 +77,7 @@ Deno.test("[RP2] [RP6] [RP7] the shipping process is killed repeatedly: commits 
   assert.deepEqual(notes.sort((a, b) => a - b), Array.from({ length: n }, (_, at) => at));
 });
 
-Deno.test("[PT4] the process that rebuilds a point is killed or canceled: nothing has changed, and the rebuild can be repeated", async () => {
+Deno.test("[PT4] a killed or canceled restore to a point in time has no effect and can be repeated", async () => {
   await using service = new FakeBucket();
   const place = { kind: "bucket", bucket: service.location("replica/") } as const;
   await using rig = await Rig.start({ seed: 47, place, merges: [] });
@@ -92,7 +92,7 @@ Deno.test("[PT4] the process that rebuilds a point is killed or canceled: nothin
   await stage({ toTs: 3 });
   for (const way of ["killed", "given up"]) {
     const asked = Promise.withResolvers<void>();
-    // It hangs behind the snapshot, until it is ended.
+    // It hangs after the snapshot until it is ended.
     const hangs = Promise.withResolvers<Response>();
     service.fault = ({ method, key }) => {
       if (method !== "GET" || !key.includes("/segments/")) return null;

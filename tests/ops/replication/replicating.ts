@@ -18,13 +18,13 @@ export function replicationTo(path: string, parts: Partial<ReplicationConfig> = 
   };
 }
 
-// deno-lint-ignore no-explicit-any -- looked into here and there
+// deno-lint-ignore no-explicit-any -- responses have many shapes
 export async function statusOf(server: Pick<TestServer, "url">, bearer: string): Promise<any> {
   const headers = { Authorization: `Bearer ${bearer}` };
   return await (await fetch(`${server.url}/api/admin/replication`, { headers })).json();
 }
 
-/** Resolves when all that was committed is at the target, behind a snapshot. */
+/** Resolves when all commits are in the target, after a snapshot. */
 export async function shipped(
   server: Pick<TestServer, "url">,
   bearer: string,
@@ -34,7 +34,7 @@ export async function shipped(
   await until(async () => {
     status = await statusOf(server, bearer);
     const generations = status.generations as { generation: string; snapshots: number }[];
-    // A generation that has just begun is not listed, and nothing is restorable in it.
+    // A new generation is not listed, and cannot be restored yet.
     const current = generations.find(({ generation }) => generation === status.generation);
     return status.lagCommits === 0 && (current?.snapshots ?? 0) > 0;
   }, { what });

@@ -46,7 +46,7 @@ Deno.test("[RP5] remains of a failed attempt are removed with the expired object
   assert.equal(await target.head(old), null);
 });
 
-Deno.test("[RP5] a clock that jumps years ahead expires nothing immediately, and one that was wrong at the start removes one step at a time", async () => {
+Deno.test("[RP5] after a jump of the clock by years nothing expires immediately, and a clock that was wrong at the start expires steps", async () => {
   const DAY = 86_400_000;
   await using rig = await Rig.start({ seed: 15, keepMs: 3 * DAY, snapshotEveryMs: DAY });
   await rig.ship();
@@ -55,7 +55,7 @@ Deno.test("[RP5] a clock that jumps years ahead expires nothing immediately, and
       rig.now += DAY / 6;
       rig.group();
       await rig.ship();
-      // Retention runs beside shipping and skips a turn while the last one still runs.
+      // Retention runs concurrently with shipping, and is skipped while the last run is active.
       await rig.shipper.background;
     }
   };
@@ -99,7 +99,7 @@ Deno.test("[RP5] a clock that jumps years ahead expires nothing immediately, and
     assert.deepEqual(sorted(model), sorted(rig.models[await oldest()]));
     await rig.open();
   }
-  // Back again: snapshots are taken as ever, although the newest one says that it is of the future.
+  // The clock is correct again: snapshots continue, although the newest one is from the future.
   rig.jump(-1_000 * DAY);
   const { counts } = rig.shipper.status;
   rig.group();
@@ -107,7 +107,7 @@ Deno.test("[RP5] a clock that jumps years ahead expires nothing immediately, and
   assert.equal(rig.shipper.status.counts.snapshots, counts.snapshots + 1);
 });
 
-Deno.test("[RP5] neither many starts nor a start with a clock that is years ahead makes anything old", async () => {
+Deno.test("[RP5] neither many starts nor a start with a clock years ahead expires anything", async () => {
   const DAY = 86_400_000;
   await using rig = await Rig.start({ seed: 16, keepMs: 2 * DAY, snapshotEveryMs: DAY });
   for (let hour = 0; hour < 24 * 4; hour += 4) {

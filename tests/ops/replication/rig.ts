@@ -1,4 +1,4 @@
-/** A database with a journal, a shipper and a target in one process, moved on by hand, with a model of every ts. */
+/** A database with a journal, a shipper and a target in one process, advanced by the test, with a model of every ts. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import {
@@ -137,7 +137,7 @@ export class Rig implements AsyncDisposable {
     await this.open();
   }
 
-  /** Ships, with the snapshots that are asked for. */
+  /** Ships commits and requested snapshots. */
   async ship(): Promise<void> {
     await this.shipper.ship();
     while (this.#snapshots.length > 0) await Promise.all(this.#snapshots.splice(0));

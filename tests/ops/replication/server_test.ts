@@ -43,7 +43,7 @@ Deno.test("[RP11] a server without replication reports that, and has no restore 
   }
 });
 
-Deno.test("[RP4] [RP6] [RP11] [RP12] [RP13] [PT4] a replicating server reports its progress, takes snapshots, and restores a commit made right after its start", async () => {
+Deno.test("[RP4] [RP6] [RP11] [RP12] [RP13] [PT4] a replicating server reports its progress, takes snapshots, and restores an early commit", async () => {
   const place = await Deno.makeTempDir({ prefix: "syncline-replica-" });
   const replication = replicationTo(join(place, "replica"));
   try {
@@ -144,7 +144,7 @@ Deno.test("[RP11] the age of waiting commits is reported before they are shipped
   });
   const bearer = await bearerOf(server);
   const status = () => statusOf(server, bearer);
-  // Behind the snapshot, with which the server begins, nothing is shipped for an hour.
+  // After the snapshot of the start, nothing is shipped for an hour.
   const { lagCommits: waiting } = await status();
   await add(server, "one");
   const received = await found(async () => {

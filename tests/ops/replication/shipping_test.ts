@@ -53,7 +53,7 @@ Deno.test("RP1 RP2 RP4 PT2 PT3 every ts and every time can be restored, document
   }
 });
 
-Deno.test("RP9 a restored database continues in a new generation beside the old one, which can still be restored", async () => {
+Deno.test("RP9 a restored database continues in a new generation, and the old one can still be restored", async () => {
   await using rig = await Rig.start({ seed: 5 });
   await rig.ship();
   for (let step = 0; step < 20; step++) rig.group();
@@ -112,7 +112,7 @@ Deno.test("RP9 a database that is older than its replica, or was changed without
   assert.match(rig.shipper.status.errors.at(-1)?.message ?? "", /new generation/);
 });
 
-Deno.test("RP15 of two servers with one target the first one stops with a message, and damages nothing", async () => {
+Deno.test("RP15 of two servers with one target the first one stops with a message, and no data is damaged", async () => {
   await using rig = await Rig.start({ seed: 3 });
   await rig.ship();
   for (let step = 0; step < 4; step++) rig.group();
@@ -141,7 +141,7 @@ Deno.test("RP15 of two servers with one target the first one stops with a messag
   assert.deepEqual(sorted(restored.model), sorted(models.at(-1)));
 });
 
-Deno.test("PT6 a missing point is refused with the available ranges, and so is a URL of something else", async () => {
+Deno.test("PT6 a missing point is refused with the available ranges, and so is another kind of URL", async () => {
   await using rig = await Rig.start({ seed: 2 });
   await rig.ship();
   for (let step = 0; step < 5; step++) rig.group();
@@ -278,7 +278,7 @@ async function assertRefused(rig: Rig): Promise<LocationError> {
   return assert.fail("it was restored");
 }
 
-Deno.test("RP7 RP8 a target that is unavailable for long loses old commits of the replica, never the server's: a new generation begins", async () => {
+Deno.test("RP7 RP8 a long outage of the target loses old commits of the replica, never the server's, and a new generation starts", async () => {
   let away = false;
   await using rig = await Rig.start({
     seed: 6,

@@ -139,7 +139,7 @@ Deno.test("[RP1] [RP2] [RP5] [RP9] [RP16] a server that is killed at any step of
   assert.ok(!(await halves()).includes(half));
 });
 
-Deno.test("[RP3] [RP4] a first start killed at any step leaves a target with which the next one continues", async () => {
+Deno.test("[RP3] [RP4] after a first start killed at any step, the next one continues with the target", async () => {
   const first = [
     "get place",
     "list place",
@@ -181,7 +181,7 @@ async function halvesIn(folder: string): Promise<string[]> {
   return halves;
 }
 
-/** Copies of a folder, each as a kill at that moment would leave it. */
+/** Copies of a folder in the state that a kill at that moment leaves. */
 class Copies {
   readonly paths: string[] = [];
   readonly #of: string;

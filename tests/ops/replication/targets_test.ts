@@ -60,7 +60,7 @@ async function ships(place: ObjectLocation): Promise<void> {
   await first.ship();
   assert.notEqual(first.shipper.status.takenBy, null, "the one that came first stops and says so");
   assert.equal(first.shipper.status.shippedTs, last);
-  // Both began in the same second, so that the names do not say which is the newer.
+  // Both started in the same second, so the names do not show which is newer.
   const { model: theirs } = await second.restore({ generation: second.db.history?.generation ?? "" });
   assert.deepEqual(sorted(theirs), sorted(second.models.at(-1)));
   const { model: still } = await first.restore({ toTs: last, generation: generation.name });
@@ -146,7 +146,7 @@ Deno.test("[RP3] [RP7] requests to a bucket that throttles are retried after gro
     assert.ok(error instanceof LocationError);
     return { requests, fault: error.fault };
   };
-  // It is not asked for ever.
+  // It is not retried forever.
   assert.deepEqual(await refusedWith(() => service.refusal("SlowDown", 503)), { requests: 4, fault: "away" });
   assert.deepEqual(await refusedWith(() => service.refusal("InternalError", 500)), {
     requests: 4,
@@ -169,7 +169,7 @@ Deno.test("[RP3] [RP7] requests to a bucket that throttles are retried after gro
   }
 });
 
-Deno.test("[RP5] incomplete uploads are removed from a folder and a bucket once they are old, and new ones stay", async () => {
+Deno.test("[RP5] incomplete uploads are removed from a folder and a bucket when they are old, and new ones remain", async () => {
   await using folder = new TempFolder();
   const place = folder.at("replica");
   await using target = await openTarget({ kind: "folder", path: place }, { make: true });

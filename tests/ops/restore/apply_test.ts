@@ -33,7 +33,7 @@ const everything: ArchiveContents = {
   },
 };
 
-/** A data folder as left by a killed server, with a staged restore. */
+/** A data folder after a kill of the server, with a staged restore. */
 async function staged(
   contents: ArchiveContents,
   { fill = true, withSecret = true }: { readonly fill?: boolean; readonly withSecret?: boolean } = {},
@@ -232,7 +232,7 @@ for (
         interrupted = await killed(nth, (options) => applyStagedRestore(dataDir, NOW, options));
         const wasStaged = await stagedRestore(dataDir) !== null;
         finished = !await killed(goBack, (options) => cancelRestore(dataDir, options));
-        // The next start continues a started cancellation, and nothing else.
+        // The next start continues a started cancellation, and has no other effect.
         const cancelled = finished || goBack > 1 || !wasStaged;
         if (!cancelled) {
           await Deno.remove(dataDir, { recursive: true });
@@ -268,7 +268,7 @@ Deno.test("[RS7] other commands finish an interrupted restore only", async () =>
   assert.deepEqual(notesOf(join(s.dataDir, "data.db")), ["new", "newer"]);
 });
 
-Deno.test("[RS7] a file created in between is neither overwritten nor taken for the restored one", async () => {
+Deno.test("[RS7] a file created in between is neither overwritten nor mistaken for the restored one", async () => {
   await using s = await staged({});
   // The old database has been moved away, and the new one not moved in yet.
   await assert.rejects(

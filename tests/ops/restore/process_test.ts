@@ -211,7 +211,7 @@ Deno.test("[RS9] the command restores the secret key if the backup contains it",
   assert.equal(await Deno.readTextFile(join(place.dataDir, kept, "auth_secret.key")), "another key");
 });
 
-Deno.test("[RS6] a restore staged beside a running server is applied and reported by the next start", async () => {
+Deno.test("[RS6] a restore staged with a running server is applied and reported by the next start", async () => {
   await using place = new Place();
   const archive = await place.withBackup();
   await using first = await place.serve();
@@ -272,7 +272,7 @@ Deno.test("[RS12] a start that cannot apply a restore fails and explains how to 
   assert.deepEqual(await second.notes(), BOTH);
 });
 
-Deno.test("[RS7] a restore whose process is killed is finished by the next command that takes the data folder", async () => {
+Deno.test("[RS7] a restore whose process is killed is finished by the next command that uses the data folder", async () => {
   await using place = new Place();
   const archive = await place.withBackup();
   const { dataDir } = place;

@@ -70,7 +70,7 @@ async function refused(promise: Promise<unknown>): Promise<string> {
   assert.fail("it was not refused");
 }
 
-Deno.test("[RS3] a staged archive is stored verified beside the unchanged data", async () => {
+Deno.test("[RS3] a staged archive is verified and stored with the unchanged data", async () => {
   await using s = new Setup();
   const before = await s.fill();
   const staged = await s.stage();
@@ -212,7 +212,7 @@ Deno.test("[RS3] files that cannot be replaced by renames are reported before st
     /^"storage" is on another file system than the data folder/,
   );
   assert.deepEqual(await filesOf(s.dataDir), before);
-  // Files that are kept may be anywhere.
+  // Kept files may be anywhere.
   await s.stage();
 });
 
@@ -302,7 +302,7 @@ Deno.test("[RS5] canceling waits for a restore being staged, and never cancels a
   assert.equal((await stagedRestore(s.dataDir))?.source, "another.tar.zst");
 });
 
-Deno.test("[RS12] an unreadable marker is reported, and nothing is done", async () => {
+Deno.test("[RS12] an unreadable marker is reported, and has no effect", async () => {
   await using s = new Setup();
   await s.fill();
   await s.stage();

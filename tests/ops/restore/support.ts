@@ -51,7 +51,7 @@ export class TemporaryFolder implements AsyncDisposable {
 /** Files by name, relative to a data folder. */
 export type Files = Readonly<Record<string, string | Uint8Array>>;
 
-/** A data folder as left by a killed server, with the write-ahead log of its database. */
+/** A data folder after a kill of the server, with the write-ahead log of its database. */
 export async function fillDataFolder(folder: string, files: Files = {}): Promise<void> {
   await using made = new TemporaryFolder();
   using _open = makeDatabase(join(made.path, "data.db"), ["old"]);

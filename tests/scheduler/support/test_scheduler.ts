@@ -28,7 +28,7 @@ export interface WorldOptions {
   readonly lookMs?: number;
 }
 
-/** Result of a call that is not made. */
+/** Result of a call that is not executed. */
 export type Fault = Pick<CallError, "message" | "retryable">;
 
 const START = Date.UTC(2030, 0, 1);
@@ -42,7 +42,7 @@ export class World implements AsyncDisposable {
   readonly stacks: string[] = [];
   /** Entries of all commits since the start. */
   readonly entries: CommitEntry[] = [];
-  /** Intercepts each call of the scheduler; `null` lets it pass. */
+  /** Intercepts each call of the scheduler. `null` lets it continue. */
   fault: (call: FunctionCall) => Fault | null = () => null;
   /** Cron jobs of the app, read again by a reload. */
   crons: CronJobs | undefined;

@@ -1,4 +1,4 @@
-/** Makes and measures images for tests in a separate process: a list of requests in, a list of answers out. */
+/** Creates and measures images for tests in a separate process. Reads a list of requests and prints a list of answers. */
 import sharp from "sharp";
 import type { Measured, Wish } from "./images.ts";
 

@@ -1,4 +1,4 @@
-/** Test images, made and measured by sharp in a process that may load it; tests may not. */
+/** Test images, created and measured by sharp in a process that may load it; tests may not. */
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 
@@ -11,7 +11,7 @@ export type Wish = {
   readonly opaqueChannel?: boolean;
   readonly orientation?: number;
   readonly noise?: boolean;
-  /** A single colour, which takes few bytes at any size. */
+  /** A single color, which needs few bytes at any size. */
   readonly flat?: boolean;
   /** JPEG only: several scans of increasing quality. */
   readonly progressive?: boolean;

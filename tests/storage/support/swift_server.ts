@@ -8,7 +8,7 @@ import { until } from "../../support/waiting.ts";
 
 /** Debian's Python, which finds the packages of Swift. */
 const PYTHON = "/usr/bin/python3";
-/** Writes the ring files, which would take nine slow commands of swift-ring-builder. */
+/** Writes the ring files, instead of nine slow commands of swift-ring-builder. */
 const RINGS = `
 import sys
 from swift.common.ring import RingBuilder

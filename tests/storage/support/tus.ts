@@ -1,4 +1,4 @@
-/** Hand-made requests of the tus protocol to a test storage or a server. */
+/** Requests of the tus protocol to a test storage or a server. */
 import { join } from "node:path";
 import type { TestStorage } from "./test_storage.ts";
 

@@ -1,4 +1,4 @@
-/** Tokens by hand: `u1.s1` is the session s1 of user u1; anything else is refused. */
+/** Fake tokens: `u1.s1` is the session s1 of user u1, and anything else is refused. */
 import type { Authenticator, SessionEnd, Verification } from "../../../mod/sync/authenticator.ts";
 
 const TOKEN = /^(u\d+)\.(s\d+)$/;

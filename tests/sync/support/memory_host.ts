@@ -1,6 +1,6 @@
 /**
  * A FunctionHost in memory for tests of the hub: a small ordered map with snapshots and read sets, functions in plain
- * TypeScript, and every step (commit, pin, answer) taken by hand or at once.
+ * TypeScript, with every step (commit, pin, answer) controlled by the test or immediate.
  */
 import type { CommitEntry, Interval, ReadSet } from "../../../mod/engine/types.ts";
 import {
@@ -57,9 +57,9 @@ export interface MemoryHostOptions {
   readonly queries?: Record<string, MemoryFunction>;
   readonly mutations?: Record<string, MemoryFunction>;
   readonly actions?: Record<string, (args: Record<string, unknown>, identity: Identity) => unknown>;
-  /** Takes every step as soon as it can be taken; `false` for tests that take them by hand. */
+  /** Runs every step immediately. `false` for tests that control the steps. */
   readonly auto?: boolean;
-  /** Waves that may run beside one another. */
+  /** Batches that may run concurrently. */
   readonly readers?: number;
 }
 
@@ -73,13 +73,13 @@ export class MemoryHost extends HostDouble {
   auto: boolean;
   /** Queries whose runs do not report their reads. */
   readonly unknownReads = new Set<string>();
-  /** How long runs claim to have taken, 1 ms for others. */
+  /** Reported durations of runs. Default: 1 ms. */
   readonly durationsMs = new Map<string, number>();
   /** Whether its commits appear as those of another server. */
   follows = false;
-  /** How often such ones were made for a listener. */
+  /** Number of such commits made for a listener. */
   groupsMade = 0;
-  /** While set, the listeners hear of commits late. */
+  /** While set, the listeners receive commits late. */
   muted = false;
   #untold: CommitEntry[] = [];
   #state: ReadonlyMap<string, unknown> = new Map();

@@ -77,7 +77,7 @@ export class TestSocket implements Channel {
     this.#handle?.closed();
   }
 
-  /** How much the server lets this client send ahead. */
+  /** Receive window that the server allows this client. */
   receiveWindow: ReceiveWindow = "normal";
 
   setReceiveWindow(how: ReceiveWindow): void {
@@ -224,7 +224,7 @@ export class TestSocket implements Channel {
   }
 }
 
-/** Lets everything that does not wait for a timer happen. */
+/** Lets everything happen that does not wait for a timer. */
 export async function settle(): Promise<void> {
   for (let i = 0; i < 50; i++) await Promise.resolve();
 }

@@ -1,4 +1,4 @@
-/** A hub over the in-memory host with a held clock: what most tests of the hub start from. */
+/** A hub on the in-memory host with a controlled clock: the base of most tests of the hub. */
 import { FakeClock } from "../../support/fake_clock.ts";
 import { FakeAuthenticator } from "./fake_authenticator.ts";
 import { type MemoryFunction, MemoryHost, type MemoryHostOptions } from "./memory_host.ts";
@@ -54,7 +54,7 @@ const mutations: Record<string, MemoryFunction> = {
 export interface WorldOptions extends MemoryHostOptions {
   readonly dev?: boolean;
   readonly memoryBytes?: number;
-  /** The newest commit of the process that the hub hears commits of. */
+  /** The newest commit of the process whose commits the hub receives. */
   readonly newest?: HubOptions["newest"];
   readonly log?: HubOptions["log"];
 }
