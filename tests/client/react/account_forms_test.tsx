@@ -32,6 +32,11 @@ const ERRORS: readonly (readonly [name: string, error: unknown, message: string]
     "Too many attempts. Try again in 3 seconds.",
   ],
   [
+    "a rate limit of a second",
+    accountError("rate_limited", { status: 429, retryAfterMs: 900 }),
+    "Too many attempts. Try again in 1 second.",
+  ],
+  [
     "a response of a proxy",
     accountError(null, { status: 502 }),
     "The server cannot be reached. Check your connection and try again.",

@@ -93,7 +93,8 @@ const english = {
 
   unreachable: "The server cannot be reached. Check your connection and try again.",
   wrongPassword: "The password is wrong.",
-  rateLimited: (seconds: number) => `Too many attempts. Try again in ${seconds} seconds.`,
+  rateLimited: (seconds: number) =>
+    `Too many attempts. Try again in ${seconds} second${seconds === 1 ? "" : "s"}.`,
   /** Messages by error code. For other codes, the message of the server or the app is shown. */
   errors: {
     access_denied: "The sign-in was canceled at the provider.",
