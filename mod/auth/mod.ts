@@ -54,7 +54,7 @@ export {
   type TokenVerification,
 } from "./authenticator.ts";
 export { AttemptLimits } from "./attempt_limits.ts";
-export { ApiKeyVerifier } from "./api_keys/api_keys.ts";
+export { ApiKeyVerifier, isApiKey } from "./api_keys/api_keys.ts";
 export { AccessTokens } from "./tokens/access_token.ts";
 export { AdminChannel, adminSocketFile, sendAdminCommand } from "./admin/admin_channel.ts";
 export { type AdminAnswer, type AdminCommand, runAdminCommand } from "./admin/admin_channel.ts";

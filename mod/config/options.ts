@@ -1343,7 +1343,7 @@ export const options = {
     parse: parseBearerToken,
     default: null,
     defaultText: "none; required with --url, prefer the environment variable",
-    description: "Access token of an administrator",
+    description: "Access token of an administrator, or an API key",
     commands: ["mcp"],
   }),
   allowWrites: option({

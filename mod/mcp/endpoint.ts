@@ -10,6 +10,7 @@ import {
 } from "./sdk/sdk.js";
 import { dataTools } from "./tools/data_tools.ts";
 import { functionTools } from "./tools/function_tools.ts";
+import { keyTools } from "./tools/key_tools.ts";
 import { operationTools } from "./tools/operation_tools.ts";
 import type { McpCaller, McpSources, Tool } from "./tools/tool.ts";
 
@@ -32,13 +33,21 @@ export interface McpEndpointOptions {
 const INSTRUCTIONS =
   "Tools for the app and data of one Syncline server. Call read_documentation before you write functions for it.";
 
-const tools: ReadonlyMap<string, Tool> = new Map(
-  [...dataTools, ...functionTools, ...operationTools].map((tool) => [tool.name, tool]),
-);
+const tools = byName([...dataTools, ...functionTools, ...operationTools]);
+const toolsOfKeys = byName(keyTools);
+
+function byName(list: readonly Tool[]): ReadonlyMap<string, Tool> {
+  return new Map(list.map((tool) => [tool.name, tool]));
+}
+
+function toolsOf({ key }: McpCaller): ReadonlyMap<string, Tool> {
+  return key === undefined ? tools : toolsOfKeys;
+}
 
 export class McpEndpoint {
   readonly #options: McpEndpointOptions;
-  #callsInProgress = 0;
+  /** Apart, so that programs with keys do not lock administrators out. */
+  readonly #callsInProgress = { administrators: 0, keys: 0 };
 
   constructor(options: McpEndpointOptions) {
     this.#options = options;
@@ -68,7 +77,7 @@ export class McpEndpoint {
   }
 
   async #call(name: string, given: unknown, caller: McpCaller): Promise<ToolAnswer> {
-    const tool = tools.get(name);
+    const tool = toolsOf(caller).get(name);
     if (tool === undefined) return failure(`There is no tool "${name}"`);
     const parsed = tool.args.safeParse(given);
     const args: Record<string, unknown> = parsed.success ? parsed.data : {};
@@ -92,13 +101,15 @@ export class McpEndpoint {
     if (tool.writes && !caller.write) {
       throw new UserError("read_only", "This connection is read-only: it was set up without write access");
     }
-    if (this.#callsInProgress >= mcpLimits.callsMax) throw new ServiceError("overloaded");
-    this.#callsInProgress++;
+    const counts = this.#callsInProgress;
+    const group = caller.key === undefined ? "administrators" : "keys";
+    if (counts[group] >= mcpLimits.callsMax) throw new ServiceError("overloaded");
+    counts[group]++;
     try {
       await caller.confirmAccess();
       return await tool.run(args, this.#options.sources, caller);
     } finally {
-      this.#callsInProgress--;
+      counts[group]--;
     }
   }
 }
@@ -119,8 +130,8 @@ interface ToolAnswer {
   readonly [key: string]: unknown;
 }
 
-function toolList({ write }: McpCaller): object[] {
-  return [...tools.values()].filter(({ writes }) => write || !writes)
+function toolList(caller: McpCaller): object[] {
+  return [...toolsOf(caller).values()].filter(({ writes }) => caller.write || !writes)
     .map(({ name, description, args, writes }) => ({
       name,
       description,

@@ -2,11 +2,11 @@
 import { z } from "zod";
 import { type McpSources, readTool, type Tool, writeTool } from "./tool.ts";
 
-interface Facts {
+/** A function, as `list_functions` shows it. */
+export interface FunctionFacts {
   readonly path: string;
-  readonly kind: string;
+  readonly kind: "query" | "mutation" | "action";
   readonly visibility: string;
-  readonly ofService: boolean;
   readonly args: unknown;
   readonly returns: unknown;
 }
@@ -40,7 +40,9 @@ export const functionTools: readonly Tool[] = [
     }),
     noted: ["prefix", "kind"],
     async run({ prefix = "", kind }, { call }) {
-      const functions = await call("_admin/functions:list", {}) as readonly Facts[];
+      const functions = await call("_admin/functions:list", {}) as readonly (FunctionFacts & {
+        readonly ofService: boolean;
+      })[];
       return functions
         .filter((each) =>
           !each.ofService && each.path.startsWith(prefix) && (kind ?? each.kind) === each.kind

@@ -1,9 +1,17 @@
 /** The type of a tool, and what tools use of the server. */
 import type { z } from "zod";
+import type { Caller } from "../../functions/host_port.ts";
+import type { Identity } from "../../functions/identity.ts";
 
 export interface McpSources {
   /** Calls a function for administrators. Throws a `UserError` or another error. */
   call(path: string, args: Readonly<Record<string, unknown>>): Promise<unknown>;
+  /** Calls a function of the app with an API key, like a client. Throws a `UserError` or another error. */
+  callAsKey(key: KeyCaller, call: {
+    readonly kind: "query" | "mutation" | "action";
+    readonly path: string;
+    readonly args: Record<string, unknown>;
+  }): Promise<unknown>;
   /** Reads a page of the execution log; parameters as in `GET /api/admin/logs`. */
   logs(parameters: URLSearchParams): Promise<unknown>;
   /** As in `GET /api/admin/stats`. */
@@ -21,10 +29,18 @@ export interface McpSources {
   };
 }
 
+/** An API key, and its place in fair queues. */
+export interface KeyCaller {
+  readonly identity: Identity;
+  readonly caller: Caller;
+}
+
 /** The authenticated caller of a request. */
 export interface McpCaller {
-  /** ID of the administrator; empty for the owner of the data folder. */
+  /** ID of the administrator; empty for the owner of the data folder and API keys. */
   readonly admin: string;
+  /** Set for programs with an API key, which have tools of their own. */
+  readonly key?: KeyCaller;
   readonly session: string | null;
   /** Address of the client. */
   readonly address?: string;
