@@ -134,6 +134,8 @@ export interface QueryBatchRun {
 export interface QueryReaders {
   readonly free: boolean;
   onFree(listener: () => void): void;
+  /** Starts a reader if there is none, because queries are expected. Without it, the first query does. */
+  prepare?(): void;
   readonly hasSlowQueries?: boolean;
   /** Whether a query of this caller is known to be slow. Slow queries never take the last reader. */
   isSlow?(call: Pick<FunctionCall, "udfPath" | "caller">): boolean;

@@ -61,13 +61,13 @@ export const isolateLimits = {
   groupCharsMax: 16 * MiB,
   /** How often running calls are checked for timeouts. */
   watchIntervalMs: 100,
-  /** Maximum readers. The first starts with the server, others on demand. */
+  /** Maximum readers. All start on demand. */
   readersMax: 4,
   /** Ad hoc queries at once. Each starts a reader of its own. */
   adHocQueriesMax: 1,
   /** Longest source of an ad hoc query. */
   adHocCharsMax: 100_000,
-  /** Idle time after which an additional reader stops. */
+  /** Idle time after which an additional reader stops. The last one is kept for longer. */
   readerIdleMs: 60_000,
   /** A query that runs this long is slow: another reader runs the queries behind it. */
   slowQueryMs: 50,

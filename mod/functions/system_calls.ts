@@ -9,6 +9,8 @@ import { type CallError, type Outcome, serviceErrorOf } from "./outcome.ts";
 export interface CallPort {
   mutate(call: MutationCall): Promise<MutationAnswer>;
   query(call: FunctionCall): Promise<Outcome>;
+  /** Runs a query of the service in the writer. Absent if another server writes. */
+  queryInWriter?(call: FunctionCall): Promise<Outcome>;
 }
 
 export interface CallOptions {
@@ -57,6 +59,17 @@ export class SystemCalls {
   ): Promise<Result> {
     const udfPath = functionPath(reference);
     return resultOf(await this.#port.query({ udfPath, args, identity, origin: "system" }), udfPath);
+  }
+
+  /** Like {@linkcode query}, for background work: runs in the writer, so that an idle server needs no reader. */
+  async queryInWriter<Args extends Record<string, unknown>, Result>(
+    reference: FunctionReference<"query", Args, Result>,
+    args: Args,
+  ): Promise<Result> {
+    if (this.#port.queryInWriter === undefined) return await this.query(reference, args);
+    const udfPath = functionPath(reference);
+    const call = { udfPath, args, identity: anonymous, origin: "system" } as const;
+    return resultOf(await this.#port.queryInWriter(call), udfPath);
   }
 
   async mutate<Args extends Record<string, unknown>, Result>(

@@ -141,7 +141,7 @@ export class Scheduler implements AsyncDisposable {
         clock,
         log,
         jobsKnownMax,
-        load: () => this.#calls.query(system.jobs.pending, { functionKind: kind }),
+        load: () => this.#calls.queryInWriter(system.jobs.pending, { functionKind: kind }),
         run: (job) => runner.run(job, kind),
         admits,
         onChange,

@@ -26,8 +26,8 @@ export function waitingJobs(calls: Pick<SystemCalls, "query">): Promise<WaitingJ
 
 /** Returns failures of jobs and cron jobs since a time, up to `schedulerLimits.failuresReadMax` of each kind. */
 export function recentFailures(
-  calls: Pick<SystemCalls, "query">,
+  calls: Pick<SystemCalls, "queryInWriter">,
   since: number,
 ): Promise<RecentFailures> {
-  return calls.query(system.jobs.failures, { since });
+  return calls.queryInWriter(system.jobs.failures, { since });
 }

@@ -150,11 +150,13 @@ async function connect(
   opened: AsyncDisposableStack,
 ): Promise<Omit<Backend, "ts" | typeof Symbol.asyncDispose>> {
   const { config, host, metrics, telemetry, toLeader } = given;
+  const follows = isFollower(config);
   const features = opened.use(new Features(host));
   const parts = { ...given, features } as BackendParts & FeatureParts;
   const port: FunctionPort = {
     mutate: (call) => host.mutate(call),
     query: (call) => parts.sync.hub.query(call),
+    ...(!follows && { queryInWriter: async (call) => (await host.mutate(call)).outcome }),
     act: (call) => host.act(call),
   };
   const clientOf = clientOfRequests(config.trustedProxies);
@@ -168,13 +170,12 @@ async function connect(
     keys: given.secret.keys,
     port,
     clientOf,
-    caughtUp: isFollower(config) ? caughtUp : undefined,
+    caughtUp: follows ? caughtUp : undefined,
   };
   await startFeatures(context, parts);
   const { accounts, logs, streaming, steering, sync: { hub, calls } } = parts;
   const { actions, ctxActions } = features;
   host.serveActions({ actions, ctxActions, access: steering.actionAccess(accounts.authenticator) });
-  const follows = isFollower(config);
   const [setupLink] = await Promise.all([follows ? null : accounts.setupLink(), steering.load()]);
   await features.start();
   // Clients must not see an old state. A leader has already applied the whole log.

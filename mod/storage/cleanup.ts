@@ -66,7 +66,7 @@ export class Removals {
 
   async #removeSome(): Promise<boolean> {
     const { calls, store, keepMs, now } = this.#options;
-    const due = await calls.query(system.deletedBlobs, { before: now() - keepMs });
+    const due = await calls.queryInWriter(system.deletedBlobs, { before: now() - keepMs });
     for (const { blob } of due) await store.remove(blob);
     if (due.length > 0) await calls.mutate(system.forgetDeletedBlobs, { ids: due.map(({ id }) => id) });
     return due.length > 0;
@@ -124,7 +124,7 @@ async function removeOrphans(blobs: string[], options: CleanupOptions): Promise<
   const { calls, store, isPending, knowsAll, log } = options;
   // Checked before the query: an upload that ends in between has its document already.
   const settled = blobs.filter((blob) => !isPending(blob));
-  const orphans = await calls.query(system.orphansAmong, { blobs: settled });
+  const orphans = await calls.queryInWriter(system.orphansAmong, { blobs: settled });
   // Checked after the query: files stored by another server since then are not among these.
   if (!knowsAll()) return;
   for (const blob of orphans) await store.remove(blob);

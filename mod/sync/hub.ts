@@ -198,6 +198,7 @@ export class Hub {
       channel.close(refusal.code, refusal.reason);
       return null;
     }
+    this.#context.host.readers.prepare?.();
     const socket = new SyncConnection(channel, this.#context, {
       guest: guestCaller(address, ++this.#acceptedCount),
       ts: Math.max(this.ts, this.#newest?.ts ?? 0),

@@ -208,6 +208,7 @@ Deno.test("isolates keep running when a signal for the server reaches its whole 
   await using a = await app();
   await using server = await a.serve();
   await server.call("action", "notes:secret");
+  await server.call("query", "notes:list");
   const isolates = await childrenOf(server.child.pid);
   assert.ok(isolates.length >= 3, "a writer, a reader and a runner");
   for (const pid of isolates) {

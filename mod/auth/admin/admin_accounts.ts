@@ -28,7 +28,7 @@ export class AdminAccounts {
 
   /** Whether no administrator exists yet. */
   needsSetup(): Promise<boolean> {
-    return this.#parts.calls.query(system.needsSetup, {});
+    return this.#parts.calls.queryInWriter(system.needsSetup, {});
   }
 
   /** Returns the token that creates the first administrator, or `null` if one exists. Valid until the server stops. */

@@ -123,14 +123,12 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     return new IsolateHost(await openHostParts(options));
   }
 
-  /** Starts writer and reader. If the app cannot be loaded, throws with file and line; the host must then be disposed. */
+  /** Starts the writer. If the app cannot be loaded, throws with file and line; the host must then be disposed. */
   async begin(): Promise<void> {
     const ready = await this.#writer.start();
     this.code.declare(ready);
     this.commits.begin(ready.ts);
-    // Waits for both in any case, because the end releases what they hold.
-    const ends = await Promise.allSettled([this.#readers.start(), this.#holdCode()]);
-    for (const end of ends) if (end.status === "rejected") throw end.reason;
+    await this.#holdCode();
   }
 
   async #holdCode(): Promise<void> {

@@ -55,7 +55,8 @@ export async function openHostParts(options: IsolateHostOptions): Promise<HostPa
   const source = "functionsDir" in options.code ? options.code : null;
   const version = await firstVersion(options, versions);
   const starter = await createStarter({ ...options, dataDir }, { versions, version });
-  await warmUp(starter, options);
+  // After a takeover clients call at once. Otherwise the first query starts a reader.
+  if (options.waits === true) await Promise.all([starter.warm("writer"), starter.warm("reader")]);
   const { cores = navigator.hardwareConcurrency } = options;
   return {
     starter,
@@ -114,14 +115,4 @@ async function createStarter(
     clock: steadyClock,
     ...((waits || source.from === "leader") && { shared: true }),
   });
-}
-
-/** Starts the first isolates, as far as possible without the database. */
-async function warmUp(starter: ProcessStarter, { waits = false }: IsolateHostOptions): Promise<void> {
-  if (!waits) {
-    // Needed as soon as the writer has migrated the database, and started in parallel.
-    void starter.warm("reader");
-    return;
-  }
-  await Promise.all([starter.warm("writer"), starter.warm("reader")]);
 }

@@ -3,7 +3,7 @@
  * killed it. Two float64: the position of the call in its batch (-1 when idle, -2 while committing or starting a group), and
  * the start time in milliseconds since the epoch.
  */
-import { closeSync, openSync, writeSync } from "node:fs";
+import { closeSync, constants, openSync, writeSync } from "node:fs";
 
 const PROGRESS_BYTES = 16;
 const IDLE = -1;
@@ -17,6 +17,9 @@ export interface Progress {
   /** Start time, milliseconds since the epoch. */
   readonly startedAt: number;
 }
+
+/** Contents of a file without progress. */
+export const idleProgress: Uint8Array = new Uint8Array(new Float64Array([IDLE, 0]).buffer);
 
 /** Reads the progress. Returns `null` if the isolate is idle or has recorded nothing yet. */
 export function parseProgress(bytes: Uint8Array): Progress | null {
@@ -34,7 +37,8 @@ export class ProgressFile implements Disposable {
   readonly #view = new DataView(this.#bytes.buffer);
 
   constructor(path: string) {
-    this.#file = openSync(path, "w");
+    // Not truncated: main has allocated the file, so that isolates can start while the disk is full.
+    this.#file = openSync(path, constants.O_WRONLY | constants.O_CREAT);
     this.idle();
   }
 

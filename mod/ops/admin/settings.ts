@@ -86,7 +86,7 @@ export class Settings {
 
   /** Loads the settings. Call at startup and if commits may have been missed. */
   async load(): Promise<void> {
-    const rows = await this.#options.calls.query(system.settingRows, {});
+    const rows = await this.#options.calls.queryInWriter(system.settingRows, {});
     this.#texts.clear();
     this.#rowNames.clear();
     for (const row of rows) this.#apply(row);

@@ -31,7 +31,7 @@ export interface AlertsConfig {
 }
 
 export interface AlertsOptions {
-  readonly calls: Pick<SystemCalls, "query" | "mutate">;
+  readonly calls: Pick<SystemCalls, "queryInWriter" | "mutate">;
   readonly findIssues: (thresholds: AlertThresholds) => Promise<readonly Issue[]>;
   /** Makes one attempt. Rejects with the reason. */
   readonly sendMail: (mail: AlertMail) => Promise<void>;
@@ -151,7 +151,7 @@ export class Alerts implements AsyncDisposable {
     const isSilent = quietHours !== null && isQuiet(quietHours, this.#now());
     if (!isSilent) await this.#retry();
     const issues = await findIssues(this.#config.thresholds);
-    const rows = await calls.query(system.rows, {});
+    const rows = await calls.queryInWriter(system.rows, {});
     this.#streaks = countStreaks(this.#streaks, { issues, rows });
     const now = this.#now();
     const rowsByKey = new Map(rows.map((row) => [row.key, row]));

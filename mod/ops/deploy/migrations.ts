@@ -122,7 +122,7 @@ export class MigrationRunner implements AsyncDisposable {
   }
 
   async #resume(): Promise<void> {
-    for (const id of await this.#options.calls.query(system.resumableMigrations, {})) this.run(id);
+    for (const id of await this.#options.calls.queryInWriter(system.resumableMigrations, {})) this.run(id);
   }
 
   async #resumeLater(): Promise<void> {

@@ -98,7 +98,7 @@ export class Variables {
   async #read(): Promise<void> {
     const { calls, key, given, use, log } = this.#options;
     const before = this.#stored;
-    const rows = await calls.query(system.variableRows, {});
+    const rows = await calls.queryInWriter(system.variableRows, {});
     const stored = new Map<string, string | null>();
     for (const { name, sealed } of rows) {
       const value = decryptSecret(sealed, { key, name: sealName(name) });

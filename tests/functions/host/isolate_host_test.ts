@@ -137,6 +137,7 @@ Deno.test("disposal leaves no process and only the files of the database", async
   await using it = await RealHost.start(app);
   await it.mutate("notes:add", { n: 1 });
   await it.act("notes:nested", { n: 1 });
+  await it.query("notes:count");
   const roles = ["writer", "reader", "runner"];
   const before = await Promise.all(roles.map((role) => it.pids(role)));
   assert.ok(before.every((pids) => pids.length > 0), JSON.stringify(before));
@@ -208,6 +209,7 @@ Deno.test("slow calls and processes that end or receive signals affect no other 
   await using it = await RealHost.start(app);
 
   await t.step("signals for the whole process group do not reach isolates", async () => {
+    await it.query("notes:count");
     const pids = [...await it.pids("writer"), ...await it.pids("reader")];
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
       pids.forEach((pid) => Deno.kill(pid, signal));

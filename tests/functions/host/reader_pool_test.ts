@@ -8,7 +8,7 @@ import { queriesOf, ReaderWorld, toldOf } from "./support/reader_world.ts";
 
 async function started(options: { readonly readers?: number; readonly cores?: number } = {}) {
   const world = new ReaderWorld(options);
-  await world.pool.start();
+  await world.runFirst("first");
   // Each slow query that leaves no reader free starts another one.
   for (let i = 1; i < (options.readers ?? 1); i++) {
     const waves = world.readers.map(() => world.wave("slow"));
@@ -380,23 +380,71 @@ Deno.test("a reader that is busy nearly all the time gets help, up to one reader
   assert.equal(world.readers.length, 2);
 });
 
-Deno.test("readers beyond the first end when idle, and leave no timer", async () => {
+Deno.test("the first query starts a reader, and waits for it", async () => {
+  const world = new ReaderWorld();
+  await settled();
+  assert.equal(world.starter.starts, 0);
+  assert.ok(world.pool.free);
+  const starting = Promise.withResolvers<void>();
+  world.starter.delay = starting.promise;
+  const first = world.wave("a");
+  const second = world.slowWave("b", { turn: "x", blame: "x" });
+  assert.deepEqual([world.starter.starts, world.pool.free], [1, false]);
+  // A start is no sign of slow queries, however long it takes.
+  await world.clock.advance(5_000);
+  assert.equal(world.pool.hasSlowQueries, false);
+  world.starter.delay = Promise.resolve();
+  starting.resolve();
+  await settled();
+  world.pins(world.reader(0), 2);
+  world.answers(world.reader(0), 0, 1);
+  assert.deepEqual([first.results, second.results], [["a@2"], []]);
+  assert.equal(world.readers.length, 2, "a slow query does not take the only reader");
+  assert.deepEqual(queriesOf(world.reader(0)), ["b"]);
+});
+
+Deno.test("a reader is prepared once, and ends if no query arrives", async () => {
+  const world = new ReaderWorld();
+  for (let i = 0; i < 3; i++) world.pool.prepare();
+  await settled();
+  world.pool.prepare();
+  await world.clock.advance(300_000);
+  assert.deepEqual(world.readers.map(({ dead }) => dead), [false]);
+  await world.clock.advance(400_000);
+  assert.deepEqual([world.readers.map(({ dead }) => dead), world.clock.timers], [[true], 0]);
+});
+
+Deno.test("readers end when idle, the last one long after the last query, and leave no timer", async () => {
   const world = await started({ readers: 3 });
+  const alive = () => world.readers.filter(({ dead }) => !dead).length;
   await world.clock.advance(3 * isolateLimits.readerIdleMs);
   // Queries were slow a short time ago.
-  assert.equal(world.readers.filter(({ dead }) => !dead).length, 2);
+  assert.equal(alive(), 2);
+  await world.clock.advance(5 * isolateLimits.readerIdleMs);
+  const reader = world.readers.find(({ dead }) => !dead) ?? assert.fail();
+  world.wave("a");
+  world.pins(reader, 1);
+  world.answers(reader, 0, 1);
+  await world.clock.advance(5 * isolateLimits.readerIdleMs);
+  assert.equal(alive(), 1);
   await world.clock.advance(600_000);
-  assert.equal(world.readers.filter(({ dead }) => !dead).length, 1);
+  assert.equal(alive(), 0);
   assert.equal(world.clock.timers, 0);
+  assert.ok(world.pool.free);
   assert.deepEqual(world.warnings, []);
 });
 
-Deno.test("a reader that ends while idle is replaced", async () => {
+Deno.test("after a reader has died while idle, the next query starts another one", async () => {
   const world = await started();
   world.reader(0).dies("crashed");
   await settled();
-  assert.equal(world.readers.length, 2);
+  assert.equal(world.readers.length, 1);
   assert.ok(world.pool.free);
+  const wave = world.wave("a");
+  await settled();
+  world.pins(world.reader(1), 2);
+  world.answers(world.reader(1), 0, 1);
+  assert.deepEqual(wave.results, ["a@2"]);
 });
 
 Deno.test("while no reader can be started tries become rare, and queries get an error in the end", async () => {
@@ -418,10 +466,9 @@ Deno.test("after replace, new queries use a reader with new code, and the old on
   const world = await started();
   const first = world.wave("a");
   world.pins(world.reader(0), 1);
-  const replaced = world.pool.replace();
+  world.pool.replace();
   const second = world.wave("b");
-  assert.equal(world.pool.free, false);
-  await replaced;
+  await settled();
   assert.deepEqual(queriesOf(world.reader(1)), ["b"]);
   assert.equal(world.reader(0).dead, false);
   world.answers(world.reader(0), 0, 1);
@@ -445,12 +492,37 @@ Deno.test("hold waits for the snapshots of running queries, and later queries wa
   world.answers(world.reader(0), 0, 1);
   const second = world.wave("b");
   assert.equal(world.pool.free, false);
-  await world.pool.replace();
+  world.pool.replace();
   world.pool.release();
+  await settled();
   assert.deepEqual([first.results, queriesOf(world.reader(1))], [["a@1"], ["b"]]);
   world.pins(world.reader(1), 2);
   world.answers(world.reader(1), 0, 1);
   assert.deepEqual(second.results, ["b@2"]);
+});
+
+Deno.test("a reader that was starting when the code was replaced ends, and another one runs its queries", async () => {
+  const world = new ReaderWorld();
+  const wave = world.wave("a");
+  world.pool.replace();
+  await settled();
+  assert.deepEqual(world.readers.map(({ dead }) => dead), [true, false]);
+  world.pins(world.reader(1), 2);
+  world.answers(world.reader(1), 0, 1);
+  assert.deepEqual(wave.results, ["a@2"]);
+});
+
+Deno.test("a reader that was starting when the pool closed ends without an error", async () => {
+  for (const broken of [null, "The server is stopping"]) {
+    const world = new ReaderWorld();
+    const wave = world.wave("a");
+    world.starter.broken = broken;
+    await world.pool.close();
+    await settled();
+    assert.match(String(wave.results), /stopping/);
+    assert.ok(world.readers.every(({ dead }) => dead));
+    assert.deepEqual(world.warnings, []);
+  }
 });
 
 for (

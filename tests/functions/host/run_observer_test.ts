@@ -66,6 +66,8 @@ Deno.test("every run is reported once with its time, recorded answers are not", 
 Deno.test("the statistics show running and lost isolates and their memory", async () => {
   await using real = await RealHost.start(files);
   const { isolates } = real.host;
+  assert.equal(isolates.roles.reader.running, 0);
+  await real.run("runs:ask");
   assert.deepEqual(isolates.roles, {
     writer: { running: 1, starts: 1, lost: 0 },
     reader: { running: 1, starts: 1, lost: 0 },

@@ -72,7 +72,7 @@ class Place implements AsyncDisposable {
   /** Lets a process finish its work on the database. */
   async finish(): Promise<void> {
     const [runDir] = [...Deno.readDirSync(this.dir)];
-    await Deno.writeFile(`${this.dir}/${runDir?.name}/writer-1.p`, new Uint8Array(16));
+    await Deno.writeFile(`${this.dir}/${runDir?.name}/1.p`, new Uint8Array(16));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

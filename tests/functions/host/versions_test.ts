@@ -140,6 +140,7 @@ Deno.test("VE17 spare isolates load the next version, and name its files as in t
   await using it = await RealHost.start(app("one"));
   const roles = ["writer", "reader"];
   const pids = async () => (await Promise.all(roles.map((role) => it.pids(role)))).flat();
+  await it.query("notes:ask");
   const serving = await pids();
   it.host.swaps.standBy();
   await until(async () => (await pids()).length === 4);
@@ -158,6 +159,7 @@ Deno.test("VE17 spare isolates load the next version, and name its files as in t
 Deno.test("VE17 a broken edit leaves no unusable spare isolate, and one that adds a package is loaded", async () => {
   await using it = await RealHost.start(app("one"));
   const all = async () => (await Promise.all(["writer", "reader"].map((role) => it.pids(role)))).flat();
+  await it.query("notes:ask");
   it.host.swaps.standBy();
   await until(async () => (await all()).length === 4);
   await it.write("word.ts", "export const word = missing;");

@@ -126,6 +126,14 @@ Deno.test("queries return their value, or an error with a cause", async (t) => {
     },
   );
 
+  await t.step("the server itself can query in the writer, which then writes nothing", async () => {
+    const { value } = await writer.mutate(notes("list"), {}, { origin: "system" });
+    assert.equal((value as unknown[]).length, 1);
+    const error = errorOf(await writer.mutate(notes("writes"), {}, { origin: "system" }));
+    assert.match(error.message, /^A query cannot write/);
+    assert.equal(((await reader.query(notes("list"))).value as unknown[]).length, 1);
+  });
+
   await t.step("user errors carry code and data, also when the class is another copy", async () => {
     const error = errorOf(await writer.mutate(notes("userError")));
     assert.deepEqual(

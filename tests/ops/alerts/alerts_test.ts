@@ -49,7 +49,7 @@ class World {
   constructor(config: Partial<AlertsConfig> = {}, calls?: AlertsOptions["calls"]) {
     this.alerts = new Alerts({
       calls: calls ?? {
-        query: () => Promise.resolve(this.rows as never),
+        queryInWriter: () => Promise.resolve(this.rows as never),
         mutate: (_, args) => this.#record(args as never) as never,
       },
       findIssues: () => Promise.resolve(this.issues),

@@ -24,7 +24,7 @@ class World implements AsyncDisposable {
 
   constructor() {
     const calls = {
-      query: () =>
+      queryInWriter: () =>
         this.unreadable-- > 0
           ? Promise.reject(new SystemCallError("underWay", { message: "busy", retryable: true, data: null }))
           : Promise.resolve(this.marked ? [ID] : []),

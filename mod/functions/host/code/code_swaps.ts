@@ -108,8 +108,9 @@ export class CodeSwaps {
     });
   }
 
-  /** Prestarts isolates for the next edit of the code. */
+  /** Prestarts isolates for the next edit of the code, and a reader for the author, who will look at the app. */
   standBy(): void {
+    this.#parts.readers.prepare();
     this.#parts.starter.standBy?.();
   }
 

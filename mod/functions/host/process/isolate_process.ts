@@ -2,7 +2,7 @@
 import type { Log } from "../../../kit/log.ts";
 import { isolateLimits } from "../../limits.ts";
 import { FrameSender, readFrames, type WireFrame } from "../../wire/segment_frames.ts";
-import { parseProgress, type Progress } from "../../wire/progress_file.ts";
+import { idleProgress, parseProgress, type Progress } from "../../wire/progress_file.ts";
 import type { AppendRow, Boot, CheckBounds, FromIsolate, ToIsolate } from "../../wire/messages.ts";
 import type { CommitAppender } from "../writer/commit_appender.ts";
 import type { Clock } from "../../../kit/clock.ts";
@@ -16,24 +16,27 @@ const PROGRESS_BYTES = 16;
 /** Abort messages of V8 and the runtime when memory runs out. */
 const OUT_OF_MEMORY = /out of memory|allocation failed|\bOOM\b|^memory allocation of \d+ bytes failed/m;
 
-/** Names the call that an isolate runs. It outlives the isolate's memory, and is removed with it. */
+/** Names the call that an isolate runs. It outlives the isolate's memory. */
 export class ProgressReader {
-  readonly #path: string;
   readonly #file: Deno.FsFile;
   readonly #bytes = new Uint8Array(PROGRESS_BYTES);
-  /** The last recorded progress. Set when the file is removed. */
+  /** The last recorded progress. Set when the file is closed. */
   #last: Progress | null | undefined;
 
-  private constructor(path: string, file: Deno.FsFile) {
-    this.#path = path;
+  private constructor(file: Deno.FsFile) {
     this.#file = file;
   }
 
-  static async create(path: string): Promise<ProgressReader> {
-    return new ProgressReader(
-      path,
-      await Deno.open(path, { read: true, write: true, createNew: true, mode: 0o600 }),
-    );
+  /** Opens a file, new or from another isolate, and clears it. */
+  static async open(path: string): Promise<ProgressReader> {
+    const file = await Deno.open(path, { read: true, write: true, create: true, mode: 0o600 });
+    try {
+      file.writeSync(idleProgress);
+    } catch (error) {
+      file.close();
+      throw error;
+    }
+    return new ProgressReader(file);
   }
 
   read(): Progress | null {
@@ -43,10 +46,9 @@ export class ProgressReader {
     return read === PROGRESS_BYTES ? parseProgress(this.#bytes) : null;
   }
 
-  async remove(): Promise<void> {
+  close(): void {
     this.#last = this.read();
     this.#file.close();
-    await remove(this.#path);
   }
 }
 
@@ -250,7 +252,7 @@ export class IsolateProcess implements Isolate {
     const { code, signal } = await status;
     await this.#stderr.ended;
     const death = this.#death(code, signal);
-    await this.#options.progress.remove();
+    this.#options.progress.close();
     onAnswer({ ok: false, broken: false, message: `The isolate ended while it started: ${death.detail}` });
     this.#ended.resolve(death);
   }

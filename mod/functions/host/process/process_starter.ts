@@ -75,6 +75,10 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
   readonly #running = new Set<IsolateProcess>();
   readonly #starts = new Set<Promise<StartResult>>();
   readonly #waiting = new PrestartedIsolates();
+  /** Resolves when the files of the first isolate of each role exist: they can then start while the disk is full. */
+  #allocated: Promise<void> | null = null;
+  /** Progress files without an isolate. */
+  #progressPaths: string[] = [];
   /** Files from which prestarted isolates load their code. */
   readonly #places = new Set<string>();
   /** Set by `use`. */
@@ -192,6 +196,23 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     return { [Symbol.dispose]: () => Deno.removeSync(place) };
   }
 
+  async #allocate(): Promise<void> {
+    const { entry = plainEntry } = this.#options;
+    const progressPaths: string[] = [];
+    try {
+      for (const role of ["writer", "reader", "runner"] as const) {
+        await Deno.writeTextFile(join(this.#runDir, `${role}.m`), isolateImportMap({ role, entry }));
+        const progressPath = join(this.#runDir, `${progressPaths.length + 1}.p`);
+        (await ProgressReader.open(progressPath)).close();
+        progressPaths.push(progressPath);
+      }
+      this.#progressPaths = progressPaths;
+    } catch (error) {
+      this.#allocated = null;
+      throw error;
+    }
+  }
+
   #start(role: IsolateRole, options: StartOptions): Promise<StartResult> {
     const start = this.#startProcess(role, options);
     this.#starts.add(start);
@@ -206,19 +227,19 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
   ): Promise<StartResult> {
     const name = `${role}-${++this.#started}`;
     const socketPath = join(this.#runDir, name);
-    const progressPath = `${socketPath}.p`;
-    const importMapPath = `${socketPath}.m`;
     const { dataDir, actionNet, settings, log, clock, entry = plainEntry, isolateMemory } = this.#options;
     const { tableNumbers, journal, follows = false, versions, rows = null } = this.#options;
     const { bundle, functions, authorFolder } = version;
     const authored = authorTexts(authorFolder);
+    let progressPath = `${socketPath}.p`;
     let resources: { listener?: Deno.Listener; progress?: ProgressReader; held?: Disposable } = {};
     try {
       const held = await versions.hold(version);
       resources = { held };
-      await Deno.writeTextFile(importMapPath, isolateImportMap({ role, entry }));
+      await (this.#allocated ??= this.#allocate());
       if (this.#disposed) throw new Error("The server is stopping");
-      const progress = await ProgressReader.create(progressPath);
+      progressPath = this.#progressPaths.shift() ?? progressPath;
+      const progress = await ProgressReader.open(progressPath);
       const listener = Deno.listen({ transport: "unix", path: socketPath });
       resources = { listener, progress, held };
       const databasePath = join(dataDir, "data.db");
@@ -231,7 +252,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         socketPath,
         progressPath,
         actionNet,
-        importMapPath,
+        importMapPath: join(this.#runDir, `${role}.m`),
         ...(isolateMemory && { memory: isolateMemory }),
       });
       const cacheBytes = role === "writer"
@@ -271,6 +292,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
       this.isolateStats.started(process.pid, role);
       process.ended.then(({ cause }) => {
         this.#running.delete(process);
+        this.#progressPaths.push(progressPath);
         held[Symbol.dispose]();
         this.isolateStats.ended(process.pid, cause);
       });
@@ -283,9 +305,11 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
       close(resources.listener);
       resources.held?.[Symbol.dispose]();
       await remove(socketPath);
-      await remove(importMapPath);
       // Still ours only if no process has it.
-      await resources.progress?.remove();
+      if (resources.progress !== undefined) {
+        resources.progress.close();
+        this.#progressPaths.push(progressPath);
+      }
     }
   }
 

@@ -92,13 +92,13 @@ export class ReaderPool implements QueryReaders {
     });
   }
 
-  /** Starts the first reader. Throws if that fails. */
-  async start(): Promise<void> {
-    await this.#readers.start();
+  /** Whether a batch can start: a reader is free, or the batch makes the first one start. */
+  get free(): boolean {
+    return !this.#waiting.hasQuick && !this.#held && (this.#readers.hasFree || this.#readers.size === 0);
   }
 
-  get free(): boolean {
-    return !this.#waiting.hasQuick && !this.#held && this.#readers.hasFree;
+  prepare(): void {
+    this.#readers.prepare();
   }
 
   /** Records that commits up to `ts` were published, which releases answers. */
@@ -118,7 +118,7 @@ export class ReaderPool implements QueryReaders {
     const ts = this.#options.ts();
     if (queries.length === 0) return { pinned: Promise.resolve(ts), done: Promise.resolve() };
     const startedAt = this.#options.clock.now();
-    if (queries.some(({ udfPath }) => !isSystemPath(udfPath))) this.#readers.noteQuery();
+    this.#readers.noteQueries({ ofApp: queries.some(({ udfPath }) => !isSystemPath(udfPath)) });
     const arrived = (ts: number, deliver: () => void) => this.#barrier.arrived(ts, deliver);
     const works = queries.map((query): QueryWork => {
       const { udfPath, caller, base } = query;
@@ -202,12 +202,10 @@ export class ReaderPool implements QueryReaders {
     this.#changed();
   }
 
-  /** Starts a reader with new code, then ends the old ones. A failed start is retried. Never rejects. */
-  async replace(): Promise<void> {
-    this.#held = true;
-    await this.#readers.replace();
-    this.#held = false;
-    this.#changed();
+  /** Assigns later queries to readers with new code, and resumes. Running ones end. */
+  replace(): void {
+    this.#readers.replace();
+    this.release();
   }
 
   /** Ends all readers and answers their work with an error. */
@@ -264,7 +262,7 @@ export class ReaderPool implements QueryReaders {
     }
     this.#dispatchSlow();
     this.#noteBusy();
-    if (this.#readers.size === 0) this.#readers.add();
+    if (this.#readers.size === 0 && this.#waiting.hasQuick) this.#readers.add();
     if (this.#readers.some(({ busy }) => busy)) this.#watchLater();
   }
 
@@ -279,7 +277,7 @@ export class ReaderPool implements QueryReaders {
 
   #noteBusy(): void {
     const { clock, cores } = this.#options;
-    const busy = this.#waiting.hasQuick || !this.#readers.hasFree;
+    const busy = this.#readers.size > 0 && (this.#waiting.hasQuick || !this.#readers.hasFree);
     const share = this.#busyShare.note(busy, clock.now());
     if (share !== null && share > BUSY_SHARE_MAX && this.#readers.size < cores) this.#readers.add();
   }

@@ -1,4 +1,4 @@
-/** The processes of a reader pool: one from the start, more on demand, fewer when idle. */
+/** The processes of a reader pool, which start on demand and stop when idle. */
 import type { Clock, Timer } from "../../../kit/clock.ts";
 import type { Log } from "../../../kit/log.ts";
 import { isolateLimits } from "../../limits.ts";
@@ -6,8 +6,8 @@ import type { Isolate, IsolateStarter } from "../process/isolate.ts";
 import { Restarts } from "../process/restarts.ts";
 import type { Reader } from "./reader.ts";
 
-/** How long an additional reader is kept after a slow query, or any query. */
-const SPARE_KEPT_MS = 600_000;
+/** How long the last reader is kept after a query, and a second one after a slow query or one of the app. */
+const KEPT_MS = 600_000;
 
 export interface ReaderProcessesOptions {
   readonly starter: IsolateStarter;
@@ -27,8 +27,9 @@ export class ReaderProcesses implements Iterable<Reader> {
   readonly #options: ReaderProcessesOptions;
   readonly #readers = new Set<Reader>();
   readonly #restarts = new Restarts();
-  /** When a query was last found to be slow, and when one last arrived. */
   #slowFoundAt = -Infinity;
+  #appQueriedAt = -Infinity;
+  /** When a query, of the app or the service, last arrived or was expected. */
   #queriedAt = -Infinity;
   /** Whether `add` is starting a reader. */
   #isStarting = false;
@@ -37,7 +38,7 @@ export class ReaderProcesses implements Iterable<Reader> {
   /** Consecutive failed starts. */
   #failures = 0;
   #closing = false;
-  /** Set while there is more than one reader. */
+  /** Set while there is a reader. */
   #idleTimer: Timer | null = null;
   /** Set while a retry of a failed start is pending. */
   #retryTimer: Timer | null = null;
@@ -65,11 +66,10 @@ export class ReaderProcesses implements Iterable<Reader> {
     return false;
   }
 
-  /** Starts the first reader. Throws if that fails. */
-  async start(): Promise<void> {
-    const started = await this.#options.starter.start("reader");
-    if (!started.ok) throw new Error(started.message);
-    this.#install(started.isolate);
+  /** Ensures that there is a reader, or that one is starting. */
+  prepare(): void {
+    this.#queriedAt = this.#options.clock.now();
+    if (this.#readers.size === 0) this.add();
   }
 
   /** Starts a reader if the limit allows, one at a time, delayed after frequent deaths or failed starts. */
@@ -88,24 +88,23 @@ export class ReaderProcesses implements Iterable<Reader> {
     const generation = this.#generation;
     const started = await this.#options.starter.start("reader");
     this.#isStarting = false;
-    if (started.ok && generation !== this.#generation) {
-      // Code was replaced while it was starting.
-      started.isolate.kill();
+    if (this.#closing || generation !== this.#generation) {
+      // The code was replaced in the meantime, or the server is stopping.
+      if (started.ok) started.isolate.kill();
     } else if (started.ok) {
       this.#failures = 0;
-      this.#install(started.isolate);
+      this.#readers.add(this.#options.create(started.isolate));
+      this.#retireIdleLater();
     } else this.#startFailed(started.message);
     this.#options.onChanged();
   }
 
-  /** Starts a reader with new code and retires the others, even if that fails. Starts are then retried. */
-  async replace(): Promise<void> {
+  /** Retires all readers, because there is new code. If there were any, starts one with it. */
+  replace(): void {
     this.#generation++;
     const old = [...this.#readers];
-    const started = await this.#options.starter.start("reader");
     for (const reader of old) this.#retire(reader);
-    if (started.ok) this.#install(started.isolate);
-    else this.#startFailed(started.message);
+    if (old.length > 0) this.add();
   }
 
   /** Removes a reader whose process has ended. Returns whether it belonged to the pool. */
@@ -118,10 +117,12 @@ export class ReaderProcesses implements Iterable<Reader> {
     if (reader.retired) this.#end(reader);
   }
 
-  /** Records a query of the app. Starts a second reader before a slow query delays those behind it. */
-  noteQuery(): void {
+  /** Records queries. Those of the app start a second reader before a slow one delays those behind it. */
+  noteQueries({ ofApp }: { readonly ofApp: boolean }): void {
     const { clock, spare } = this.#options;
     this.#queriedAt = clock.now();
+    if (!ofApp) return;
+    this.#appQueriedAt = this.#queriedAt;
     if (!spare || this.#closing || this.#spareTimer !== null || this.#readers.size > 1) return;
     this.#spareTimer = clock.after(isolateLimits.spareReaderMs, () => {
       this.#spareTimer = null;
@@ -144,15 +145,6 @@ export class ReaderProcesses implements Iterable<Reader> {
     }));
   }
 
-  #install(isolate: Isolate): void {
-    if (this.#closing) {
-      isolate.kill();
-      return;
-    }
-    this.#readers.add(this.#options.create(isolate));
-    this.#retireIdleLater();
-  }
-
   #startFailed(message: string): void {
     const { log, onFailed } = this.#options;
     this.#failures++;
@@ -171,14 +163,15 @@ export class ReaderProcesses implements Iterable<Reader> {
     void reader.close();
   }
 
-  /** Readers kept while idle: one more if queries were slow, or arrived, recently. */
+  /** Readers kept while idle. */
   get #idleMax(): number {
-    const since = this.#options.clock.now() - SPARE_KEPT_MS;
-    return this.#slowFoundAt > since || (this.#options.spare && this.#queriedAt > since) ? 2 : 1;
+    const since = this.#options.clock.now() - KEPT_MS;
+    if (this.#slowFoundAt > since || (this.#options.spare && this.#appQueriedAt > since)) return 2;
+    return this.#queriedAt > since ? 1 : 0;
   }
 
   #retireIdleLater(): void {
-    if (this.#readers.size <= 1) return;
+    if (this.#readers.size === 0) return;
     this.#idleTimer ??= this.#options.clock.after(isolateLimits.readerIdleMs, () => {
       this.#idleTimer = null;
       const since = this.#options.clock.now() - isolateLimits.readerIdleMs;

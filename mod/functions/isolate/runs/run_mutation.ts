@@ -1,4 +1,4 @@
-/** Runs one mutation inside an open group: replay check, handler, commit ts, recorded answer. */
+/** Runs one mutation, or query of the service, inside an open group: replay check, handler, commit ts, recorded answer. */
 import type { RecordKey, WriterDatabase, WriteTransaction } from "../../../engine/mod.ts";
 import type { CommitEntry } from "../../../engine/types.ts";
 import type { Ending } from "../../outcome.ts";
@@ -79,8 +79,9 @@ async function attempt(
 ): Promise<Ending> {
   const { udfPath, origin, args } = mutation;
   try {
-    const callee = findFunction(app, udfPath, { kind: "mutation", origin });
-    const frame = outerFrame(call, { reads: writes, writes, system: callee.system });
+    const isQuery = origin === "system" && app.functions.get(udfPath)?.spec.kind === "query";
+    const callee = findFunction(app, udfPath, { kind: isQuery ? "query" : "mutation", origin });
+    const frame = outerFrame(call, { reads: writes, writes: isQuery ? null : writes, system: callee.system });
     const requiresAdmin = needsAdminAccess(callee, origin);
     const text = await asCall(
       call,

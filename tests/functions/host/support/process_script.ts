@@ -26,8 +26,8 @@ switch (behaviour) {
     break;
   case "loaded":
     await sender.send({ type: "Loaded" });
-    // Until the test writes into its progress file.
-    while (Deno.readFileSync(boot?.message.progressPath ?? "").length === 0) {
+    // Until the test writes zeros into its progress file.
+    while (Deno.readFileSync(boot?.message.progressPath ?? "").at(7) !== 0) {
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
     await sender.send({ type: "Ready", functions: [], ts: 1, lastGroup: null } satisfies BootAnswer);

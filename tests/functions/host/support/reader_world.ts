@@ -9,7 +9,7 @@ import type {
   QueryBatchRun,
 } from "../../../../mod/functions/host_port.ts";
 import type { QueryBatchAnswers, WireCall } from "../../../../mod/functions/wire/messages.ts";
-import { FakeClock } from "../../../support/fake_clock.ts";
+import { FakeClock, settled } from "../../../support/fake_clock.ts";
 import { FakeIsolate, FakeStarter } from "./fake_isolate.ts";
 import { call, resultOf } from "./writer_world.ts";
 
@@ -54,6 +54,16 @@ export class ReaderWorld {
     const reader = this.readers[number];
     if (reader === undefined) throw new Error(`There is no reader ${number}`);
     return reader;
+  }
+
+  /** Runs a query, which starts the first reader. */
+  async runFirst(path: string): Promise<void> {
+    const wave = this.wave(path);
+    await settled();
+    this.pins(this.reader(0), 1);
+    this.answers(this.reader(0), 0, 1);
+    await wave.done;
+    this.freed = 0;
   }
 
   /** Starts a wave of these queries; arguments at the end are those of every one. */
