@@ -102,7 +102,7 @@ export async function webSocketLoop(
     const socket = await RawWebSocket.connect({
       port,
       path,
-      eachAlone: !batched,
+      separateWrites: !batched,
       onText: (text) => {
         if (text.startsWith('{"type":"FatalError"') || text.includes('"success":false')) {
           return end.reject(new Error(text));

@@ -4,7 +4,7 @@ import { type AuthState, SynclineClient, type TokenStorage } from "../../mod/cli
 import { FakeClock, settle } from "./support/fake_clock.ts";
 import { FakeSockets } from "./support/fake_socket.ts";
 import { transition } from "./support/test_client.ts";
-import { turn } from "../support/waiting.ts";
+import { nextTick } from "../support/waiting.ts";
 
 /** A client whose accounts have tokens of ada's, and its reports of the signed-in user. */
 function makeClient() {
@@ -125,7 +125,7 @@ Deno.test("a listener may throw, end another one, and ask a client that was clos
   await settle();
   client.close();
   assert.equal(client.authState().status, "signedOut");
-  await turn();
+  await nextTick();
   globalThis.removeEventListener("unhandledrejection", onUnhandled);
   assert.deepEqual([reported, ended, unhandled], [["loading", "signedOut"], [], [
     "Error: mine",

@@ -8,7 +8,7 @@ import {
 } from "../../mod/client/mod.ts";
 import { settle } from "./support/fake_clock.ts";
 import { makeTestClient, transition, updated } from "./support/test_client.ts";
-import { turn } from "../support/waiting.ts";
+import { nextTick } from "../support/waiting.ts";
 
 interface Row {
   readonly _id: string;
@@ -150,7 +150,7 @@ Deno.test("an update that throws rejects the mutation; one that throws in a repl
   // The first mutation above took the request id 0 with it.
   socket.receive({ type: "MutationResponse", requestId: 1, success: true, result: 3, ts: 2, logLines: [] });
   assert.equal(await done, 3);
-  await turn();
+  await nextTick();
   globalThis.removeEventListener("unhandledrejection", onUnhandled);
   assert.deepEqual(unhandled, ["Error: again"]);
 });

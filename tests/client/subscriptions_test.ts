@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { FunctionError } from "../../mod/client/mod.ts";
 import { settle } from "./support/fake_clock.ts";
 import { makeTestClient, patched, stateOf, transition, updated } from "./support/test_client.ts";
-import { turn } from "../support/waiting.ts";
+import { nextTick } from "../support/waiting.ts";
 
 Deno.test("CL5 equal queries share one queryId regardless of the order of keys, and ids are never reused", async () => {
   using test = makeTestClient();
@@ -266,7 +266,7 @@ Deno.test("a subscriber that throws does not affect others", async () => {
   socket.receive(transition([[0, 0, 0], [1, 0, 1]], [updated(0, 1)]));
   assert.deepEqual(seen, [1]);
   assert(!socket.dropped);
-  await turn();
+  await nextTick();
   globalThis.removeEventListener("unhandledrejection", onUnhandled);
   assert.deepEqual(unhandled, [fault]);
 });

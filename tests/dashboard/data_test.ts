@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { until } from "../support/waiting.ts";
-import { checkLooks, testDashboard } from "./support/dashboard_page.ts";
+import { checkAppearances, testDashboard } from "./support/dashboard_page.ts";
 
 const WIDE = 500;
 const MARKUP = "<img src=x onerror=\"document.title='run'\"><b>bold</b>";
@@ -798,7 +798,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
         table: "orders",
         paginationOpts: { numItems: 1, cursor: null },
       }, "query").then(({ page }) => page);
-      await checkLooks(dashboard, ["data/orders", "data?show=schema", `data/orders/${first._id}`]);
+      await checkAppearances(dashboard, ["data/orders", "data?show=schema", `data/orders/${first._id}`]);
     },
   );
 });

@@ -1,7 +1,7 @@
 /** The dashboard's functions and logs in a browser. */
 import assert from "node:assert/strict";
 import { until } from "../support/waiting.ts";
-import { checkLooks, testDashboard } from "./support/dashboard_page.ts";
+import { checkAppearances, testDashboard } from "./support/dashboard_page.ts";
 
 const functions = {
   "schema.ts": `import { defineSchema, defineTable } from "syncline/server";
@@ -456,7 +456,12 @@ testDashboard("functions and logs", { functions, config }, async (dashboard, t) 
   await t.step(
     "DA7 axe finds no accessibility violations",
     async () => {
-      await checkLooks(dashboard, ["functions", "functions/orders%3Aadd", "logs", "logs?outcome=error"]);
+      await checkAppearances(dashboard, [
+        "functions",
+        "functions/orders%3Aadd",
+        "logs",
+        "logs?outcome=error",
+      ]);
     },
   );
 });

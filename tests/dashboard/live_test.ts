@@ -1,7 +1,7 @@
 /** The dashboard's view of rooms, streams and rate limits in a browser. */
 import { SynclineClient } from "../../mod/client/mod.ts";
 import { joinRoom } from "../../mod/client/presence/mod.ts";
-import { checkLooks, testDashboard } from "./support/dashboard_page.ts";
+import { checkAppearances, testDashboard } from "./support/dashboard_page.ts";
 
 const functions = {
   "notes.ts": `import { untypedAction, untypedMutation } from "syncline/server";
@@ -56,6 +56,6 @@ testDashboard("rooms, streams and rate limits", { functions }, async (dashboard,
 
   await t.step(
     "DA7 axe finds no accessibility violations",
-    () => checkLooks(dashboard, ["live"]),
+    () => checkAppearances(dashboard, ["live"]),
   );
 });

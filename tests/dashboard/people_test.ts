@@ -4,7 +4,7 @@ import { TestAuthenticator } from "../auth/support/test_authenticator.ts";
 import { codeOf, STEP_MS } from "../auth/support/test_factors.ts";
 import { defaultOptions } from "../server/support/fake_backend.ts";
 import { until } from "../support/waiting.ts";
-import { admin, checkLooks, testDashboard } from "./support/dashboard_page.ts";
+import { admin, checkAppearances, testDashboard } from "./support/dashboard_page.ts";
 
 const functions = {
   "accounts.ts": `import { untypedQuery } from "syncline/server";
@@ -627,7 +627,7 @@ testDashboard("users, administrators and settings", {
   await t.step(
     "DA7 axe finds no accessibility violations",
     async () => {
-      await checkLooks(dashboard, ["users", "administrators", "audit", "settings"]);
+      await checkAppearances(dashboard, ["users", "administrators", "audit", "settings"]);
     },
   );
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { anonymous } from "../../mod/functions/identity.ts";
 import { startOfflineHost } from "../../mod/server/offline_host.ts";
 import { until } from "../support/waiting.ts";
-import { admin, checkLooks, testDashboard } from "./support/dashboard_page.ts";
+import { admin, checkAppearances, testDashboard } from "./support/dashboard_page.ts";
 
 const functions = {
   "schema.ts": `import { defineSchema, defineTable, id } from "syncline/server";
@@ -672,7 +672,7 @@ testDashboard("overview, files, schedule, backups and replication", {
   await t.step(
     "DA7 axe finds no accessibility violations",
     async () => {
-      await checkLooks(dashboard, ["overview", "files", "schedule", "backups", "deploying", "servers"]);
+      await checkAppearances(dashboard, ["overview", "files", "schedule", "backups", "deploying", "servers"]);
     },
   );
 });

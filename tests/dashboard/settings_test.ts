@@ -4,7 +4,7 @@ import { startSmtpServer } from "../auth/mail/smtp_server.ts";
 import { openIdSecret, startOpenIdServer } from "../auth/support/open_id_server.ts";
 import { FakeBucket } from "../ops/scheduled/fake_bucket.ts";
 import { defaultOptions } from "../server/support/fake_backend.ts";
-import { admin, checkLooks, testDashboard } from "./support/dashboard_page.ts";
+import { admin, checkAppearances, testDashboard } from "./support/dashboard_page.ts";
 
 const flag = { by: "flag", text: "Flagged" } as const;
 
@@ -202,6 +202,6 @@ testDashboard("forms of settings", {
         }),
       },
     }, "action");
-    await checkLooks(dashboard, ["settings"]);
+    await checkAppearances(dashboard, ["settings"]);
   });
 });

@@ -1,7 +1,7 @@
 /** Columns, saved views and references of the data view, and the query console, in a browser. */
 import assert from "node:assert/strict";
 import { until } from "../support/waiting.ts";
-import { checkLooks, testDashboard } from "./support/dashboard_page.ts";
+import { checkAppearances, testDashboard } from "./support/dashboard_page.ts";
 
 const functions = {
   "schema.ts": `import { defineSchema, defineTable, id } from "syncline/server";
@@ -155,7 +155,7 @@ testDashboard("tables", { functions }, async (dashboard, t) => {
   });
 
   await t.step("DA7 axe finds no accessibility violations in tables, columns and views", async () => {
-    await checkLooks(dashboard, ["data/orders?field=customer&op=eq&value=", "data?show=console"]);
+    await checkAppearances(dashboard, ["data/orders?field=customer&op=eq&value=", "data?show=console"]);
     await go("data/orders");
     await button("Columns").click();
     assert.deepEqual(await dashboard.violations(), []);

@@ -1,7 +1,7 @@
 /** The dashboard's versions in a browser: rollback, history, sources and their differences. */
 import assert from "node:assert/strict";
 import { bundleOf } from "../ops/deploy/support.ts";
-import { admin, checkLooks, testDashboard } from "./support/dashboard_page.ts";
+import { admin, checkAppearances, testDashboard } from "./support/dashboard_page.ts";
 
 const versionOf = (text: string) =>
   `import { untypedQuery } from "syncline/server";\nexport const which = untypedQuery({ handler: () => "${text}" });`;
@@ -165,7 +165,7 @@ export default crons;`,
   await t.step(
     "DA7 axe finds no accessibility violations",
     async () => {
-      await checkLooks(dashboard, ["versions"]);
+      await checkAppearances(dashboard, ["versions"]);
     },
   );
 });

@@ -1,6 +1,6 @@
 /** `kill -9` of the whole server at random moments: nothing acknowledged is lost, nothing is halved or repeated. */
 import assert from "node:assert/strict";
-import { killNow, processTree, runs } from "../support/processes/process_tree.ts";
+import { isRunning, killAll, processTree } from "../support/processes/process_tree.ts";
 import { ServerProcess } from "../support/processes/server_process.ts";
 import { Appender } from "./support/appender.ts";
 import { pause } from "../support/waiting.ts";
@@ -86,7 +86,7 @@ Deno.test("acknowledged mutations survive kill -9 of the server, whole and once,
         server,
       });
       assert.deepEqual(violations(), [], `seed ${seed}, round ${round}`);
-      for (const pid of orphans) assert(!await runs(pid), `isolate ${pid} outlived its server`);
+      for (const pid of orphans) assert(!await isRunning(pid), `isolate ${pid} outlived its server`);
       await checkComplete(server, appenders, checkedUpTo);
       checkedUpTo = appenders.map(({ sent }) => sent);
       if (round < rounds) {
@@ -95,7 +95,7 @@ Deno.test("acknowledged mutations survive kill -9 of the server, whole and once,
         orphans = (await processTree(server.pid)).slice(1);
         assert(orphans.length > 0, "the server has no isolates");
         // Every other time only main is killed, and the isolates detect it.
-        if (round % 2 === 0) await killNow([server.pid, ...orphans]);
+        if (round % 2 === 0) await killAll([server.pid, ...orphans]);
         await server.kill();
       }
       acknowledged = appenders.reduce((sum, appender) => sum + appender.acknowledged.size, 0);

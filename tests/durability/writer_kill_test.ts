@@ -1,6 +1,6 @@
 /** `kill -9` of the writer alone at random moments: clients notice nothing but a pause. */
 import assert from "node:assert/strict";
-import { killNow, resume, suspend, writerOf } from "../support/processes/process_tree.ts";
+import { killAll, resume, suspend, writerOf } from "../support/processes/process_tree.ts";
 import { ServerProcess } from "../support/processes/server_process.ts";
 import { Appender } from "./support/appender.ts";
 import { NewestCommit } from "./support/newest_commit.ts";
@@ -69,7 +69,7 @@ async function killInTheMiddle(
     between = ts !== null && ts > options.answeredTs();
     if (!between) await resume(writer);
   }
-  await killNow([writer]);
+  await killAll([writer]);
   return between;
 }
 
@@ -110,7 +110,7 @@ Deno.test("kill -9 of the writer loses no call, repeats none, hides no commit an
     for (const appender of appenders) appender.append();
     for (let round = 0; round < rounds; round++) {
       await pause(random() * BETWEEN_MS_MAX);
-      if (round % 2 === 0) await killNow([await writerOf(server.pid)]);
+      if (round % 2 === 0) await killAll([await writerOf(server.pid)]);
       else if (await killInTheMiddle(server, { newest, answeredTs })) between++;
       const before = answered();
       await until(() => answered() > before + WRITERS * 3, {

@@ -1,6 +1,6 @@
 /** `kill -9` of the server and of the writer: scheduled mutations run exactly once, scheduled actions at most once. */
 import assert from "node:assert/strict";
-import { killNow, processTree, writerOf } from "../support/processes/process_tree.ts";
+import { killAll, processTree, writerOf } from "../support/processes/process_tree.ts";
 import { ServerProcess } from "../support/processes/server_process.ts";
 import { random, rounds as roundsWanted, seed } from "../durability/support/rounds.ts";
 import { pause, until } from "../support/waiting.ts";
@@ -64,7 +64,7 @@ Deno.test("scheduled mutations run exactly once and actions at most once through
     await pause(random() * 500);
     const isolates = (await processTree(server.pid)).slice(1);
     // In every other round only the main process is killed, and the isolates notice.
-    await killNow(round % 2 === 0 ? [server.pid, ...isolates] : [server.pid]);
+    await killAll(round % 2 === 0 ? [server.pid, ...isolates] : [server.pid]);
     await server.kill();
     await using next = await ServerProcess.start({ dataDir, functions: FUNCTIONS });
     await untilNothingIsOpen(next);
@@ -84,7 +84,7 @@ Deno.test("scheduled mutations run exactly once through kill -9 of the writer, a
     const plan = { round, count: JOBS, inMs: 0, everyMs: 3, actions: true };
     await server.call("mutation", "work:plan", plan);
     await pause(random() * 400);
-    await killNow([await writerOf(server.pid)]);
+    await killAll([await writerOf(server.pid)]);
     await untilNothingIsOpen(server);
     const outcome = await server.call("query", "work:outcome", { round }) as Outcome;
     const label = `seed ${seed}, round ${round}`;

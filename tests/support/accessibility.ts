@@ -30,16 +30,16 @@ export async function violations(page: Page): Promise<string[]> {
 }
 
 /** Light and dark theme, and a phone. */
-export const looks = [
+export const appearances = [
   { name: "light", colorScheme: "light", width: 1280 },
   { name: "dark", colorScheme: "dark", width: 1280 },
   { name: "phone", colorScheme: "light", width: 390 },
 ] as const;
 
-/** Checks the current state of a page with axe in each of {@linkcode looks}, without horizontal scrolling. */
+/** Checks the current state of a page with axe in each of {@linkcode appearances}, without horizontal scrolling. */
 export async function checkAccessibility(page: Page, view: string): Promise<void> {
   const before = page.viewportSize();
-  for (const { name, colorScheme, width } of looks) {
+  for (const { name, colorScheme, width } of appearances) {
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize({ width, height: 800 });
     assert.deepEqual(await violations(page), [], `${view}, ${name}`);

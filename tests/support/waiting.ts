@@ -49,6 +49,6 @@ export function pause(ms: number): Promise<void> {
 }
 
 /** Lets due timers and their callbacks run. */
-export function turn(): Promise<void> {
+export function nextTick(): Promise<void> {
   return pause(0);
 }

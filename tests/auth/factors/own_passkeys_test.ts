@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { authLimits } from "../../../mod/auth/limits.ts";
 import { password, startTestAccounts, type TestAccounts } from "../support/test_accounts.ts";
-import { type Lies, TestAuthenticator } from "../support/test_authenticator.ts";
+import { type InvalidValues, TestAuthenticator } from "../support/test_authenticator.ts";
 import { codeIn, email, enroll, verifiedUser } from "../support/test_factors.ts";
 import {
   act,
@@ -238,7 +238,7 @@ Deno.test("PK6 an account has a bounded number of passkeys", async () => {
 Deno.test("PK6 an attestation that the passkey signed itself is accepted, one of another key is not", async () => {
   await using accounts = await startTestAccounts();
   const { accessToken } = await verifiedUser(accounts);
-  const add = async (lies: Lies) => {
+  const add = async (lies: InvalidValues) => {
     const response = new TestAuthenticator().create(await startRegistration(accounts, accessToken), lies);
     await act(accounts, "addPasskey", { response }, accessToken);
   };

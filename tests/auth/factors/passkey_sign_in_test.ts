@@ -8,7 +8,7 @@ import { TokenHasher } from "../../../mod/auth/tokens/token_hash.ts";
 import { authEventArgs, createFunctions, defineTable } from "../../../mod/functions/api/mod.ts";
 import { z } from "zod";
 import { password, startTestAccounts } from "../support/test_accounts.ts";
-import { type Lies, TestAuthenticator } from "../support/test_authenticator.ts";
+import { type InvalidValues, TestAuthenticator } from "../support/test_authenticator.ts";
 import { challenge, codeIn, email, enrolledUser } from "../support/test_factors.ts";
 import {
   act,
@@ -92,7 +92,7 @@ Deno.test("PK1 a passkey signs in where a password needs a second step, and coun
   );
 });
 
-const lies: readonly (readonly [name: string, lies: Lies, code: string])[] = [
+const lies: readonly (readonly [name: string, lies: InvalidValues, code: string])[] = [
   ["the page of another site", { origin: "https://evil.example" }, "invalid_passkey"],
   ["a page of another port", { origin: "http://localhost:3211" }, "invalid_passkey"],
   ["a page with another scheme", { origin: "https://localhost:3210" }, "invalid_passkey"],
@@ -137,7 +137,7 @@ for (const [name, lie, code] of lies) {
   });
 }
 
-const signInLies: readonly (readonly [rule: string, name: string, lies: Lies])[] = [
+const signInLies: readonly (readonly [rule: string, name: string, lies: InvalidValues])[] = [
   ["PK2", "a signature of another key", { forged: true }],
   ["PK2", "the handle of another user", { userHandle: Buffer.from("another").toString("base64url") }],
   ["PK2", "no user handle", { userHandle: null }],

@@ -2,8 +2,8 @@
 import { createHmac, createPublicKey, type JsonWebKey } from "node:crypto";
 import { externalLimits } from "../../../mod/auth/limits.ts";
 import { part, signed, signingKey } from "../support/stand_in.ts";
-import { type Bends, clientSecret } from "../support/stand_in_providers.ts";
-import type { Departed, ProviderName, TestSignIns } from "../support/test_sign_ins.ts";
+import { clientSecret, type ResponseOverrides } from "../support/stand_in_providers.ts";
+import type { ProviderName, StartedSignIn, TestSignIns } from "../support/test_sign_ins.ts";
 
 export const ann = { id: "4711", email: "ann@example.com", verified: true, name: "Ann" };
 export const mallory = { id: "666", email: "mallory@example.com", verified: true, name: "Mallory" };
@@ -17,7 +17,7 @@ const strangers = {
 export interface StateVector {
   readonly name: string;
   readonly provider?: ProviderName;
-  readonly bend: (parts: { signIns: TestSignIns; departed: Departed; parameters: URLSearchParams }) =>
+  readonly bend: (parts: { signIns: TestSignIns; departed: StartedSignIn; parameters: URLSearchParams }) =>
     | { parameters?: URLSearchParams; cookie?: string | undefined; provider?: ProviderName; form?: boolean }
     | Promise<
       { parameters?: URLSearchParams; cookie?: string | undefined; provider?: ProviderName; form?: boolean }
@@ -139,7 +139,10 @@ export const stateVectors: readonly StateVector[] = [
 export interface AnswerVector {
   readonly name: string;
   readonly provider?: ProviderName;
-  readonly bends?: (signIns: TestSignIns, departed: Departed) => Bends | Promise<Bends>;
+  readonly bends?: (
+    signIns: TestSignIns,
+    departed: StartedSignIn,
+  ) => ResponseOverrides | Promise<ResponseOverrides>;
   readonly parameters?: (
     parameters: URLSearchParams,
     signIns: TestSignIns,
@@ -149,15 +152,15 @@ export interface AnswerVector {
 
 const claims = (bent: Record<string, unknown>) => () => ({ claims: bent });
 const idToken =
-  (make: (signIns: TestSignIns, departed: Departed) => string | Promise<string>) =>
-  async (signIns: TestSignIns, departed: Departed): Promise<Bends> => {
+  (make: (signIns: TestSignIns, departed: StartedSignIn) => string | Promise<string>) =>
+  async (signIns: TestSignIns, departed: StartedSignIn): Promise<ResponseOverrides> => {
     const id_token = await make(signIns, departed);
     return { answer: (answer) => ({ ...answer, id_token }) };
   };
 
 function plain(
   signIns: TestSignIns,
-  departed: Departed,
+  departed: StartedSignIn,
   issuer = signIns.at.work.issuer,
 ): Record<string, unknown> {
   const now = Math.floor(signIns.accounts.clock.now / 1000);

@@ -23,7 +23,7 @@ interface Code {
 export const clientSecret = "a secret of the app";
 
 /** Parts of the token endpoint's next response that a test may change. */
-export interface Bends {
+export interface ResponseOverrides {
   claims?: Record<string, unknown>;
   header?: Record<string, unknown>;
   key?: SigningKey;
@@ -43,7 +43,7 @@ export class StandInProvider {
   readonly tokens = new Map<string, Person>();
   /** Received client secrets, in order. */
   readonly secrets: string[] = [];
-  bends: Bends = {};
+  bends: ResponseOverrides = {};
   /** Checks the secret of a form. A provider with a fixed secret accepts no other. */
   checkSecret: (secret: string) => Promise<void> | void = (secret) => assert.equal(secret, clientSecret);
   readonly #now: () => number;

@@ -12,7 +12,7 @@ export interface PasskeyOptions {
 }
 
 /** Wrong values of an answer. */
-export interface Lies {
+export interface InvalidValues {
   readonly origin?: string;
   readonly rpId?: string;
   readonly challenge?: string;
@@ -52,7 +52,7 @@ export class TestAuthenticator {
   }
 
   /** Registers a credential. Returns the JSON of the answer. */
-  create(options: PasskeyOptions, lies: Lies = {}) {
+  create(options: PasskeyOptions, lies: InvalidValues = {}) {
     const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
     const { x = "", y = "" } = publicKey.export({ format: "jwk" });
     const id = randomBytes(16);
@@ -104,7 +104,7 @@ export class TestAuthenticator {
   }
 
   /** Signs with a credential, by default the newest. Returns the JSON of the answer. */
-  get(options: PasskeyOptions, lies: Lies = {}, credential = this.credentials.at(-1)) {
+  get(options: PasskeyOptions, lies: InvalidValues = {}, credential = this.credentials.at(-1)) {
     if (credential === undefined) throw new TypeError("The authenticator has no credential");
     credential.counter += this.#step;
     const authData = authenticatorData({ ...lies, rpId: lies.rpId ?? options.rpId ?? "" }, {
@@ -126,7 +126,7 @@ export class TestAuthenticator {
     };
   }
 
-  #clientData(type: string, { challenge }: PasskeyOptions, lies: Lies): string {
+  #clientData(type: string, { challenge }: PasskeyOptions, lies: InvalidValues): string {
     const data = {
       type: lies.type ?? type,
       challenge: lies.challenge ?? challenge,
@@ -140,7 +140,7 @@ export class TestAuthenticator {
 
 function authenticatorData(
   { rpId, userPresent = true, userVerified = true, backupEligible = true, backedUp = true }:
-    & Lies
+    & InvalidValues
     & { readonly rpId: string },
   { counter, attested = Buffer.alloc(0) }: { readonly counter: number; readonly attested?: Buffer },
 ): Buffer {
@@ -157,7 +157,7 @@ function signed(
   authData: Buffer,
   clientDataJSON: string,
   credential: TestCredential,
-  { forged = false }: Lies,
+  { forged = false }: InvalidValues,
 ): Buffer {
   const hash = createHash("sha256").update(Buffer.from(clientDataJSON, "base64url")).digest();
   const key = forged ? generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey : credential.key;

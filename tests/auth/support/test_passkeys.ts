@@ -1,6 +1,6 @@
 /** Users with passkeys, and the steps of registrations, sign-ins and proofs. */
 import { password, type TestAccounts } from "./test_accounts.ts";
-import type { Lies, PasskeyOptions, TestAuthenticator } from "./test_authenticator.ts";
+import type { InvalidValues, PasskeyOptions, TestAuthenticator } from "./test_authenticator.ts";
 import { email, verifiedUser } from "./test_factors.ts";
 
 /** The answer of an action that starts a use of a passkey. */
@@ -39,6 +39,10 @@ export async function passkeyUser(accounts: TestAccounts, authenticator: TestAut
 }
 
 /** Signs in with the newest credential of an authenticator. */
-export async function signIn(accounts: TestAccounts, authenticator: TestAuthenticator, lies: Lies = {}) {
+export async function signIn(
+  accounts: TestAccounts,
+  authenticator: TestAuthenticator,
+  lies: InvalidValues = {},
+) {
   return await verify(accounts, authenticator.get(await startSignIn(accounts), lies));
 }

@@ -26,7 +26,7 @@ export type ProviderName = (typeof providerNames)[number];
 const tenant = "72f988bf-86f1-41af-91ab-2d7cd011db47";
 
 /** A browser that was sent to a provider. */
-export interface Departed {
+export interface StartedSignIn {
   readonly location: string;
   readonly state: string;
   /** The pair of the cookie, as browsers send it. */
@@ -38,7 +38,7 @@ export interface TestSignIns extends AsyncDisposable {
   readonly accounts: TestAccounts;
   readonly at: Readonly<Record<ProviderName, StandInProvider>>;
   readonly asked: string[];
-  begin(provider: ProviderName, redirectTo?: string): Promise<Departed>;
+  begin(provider: ProviderName, redirectTo?: string): Promise<StartedSignIn>;
   /** Returns to the server with these parameters. */
   back(
     provider: string,

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { settle } from "./fake_clock.ts";
 import { HttpCalls } from "./http_calls.ts";
 import { makeTestClient, type TestClient } from "./test_client.ts";
-import { turn } from "../../support/waiting.ts";
+import { nextTick } from "../../support/waiting.ts";
 
 export interface PollingTest extends TestClient {
   readonly http: HttpCalls;
@@ -37,7 +37,7 @@ export function makePollingTest(): PollingTest {
 /** Lets the bodies of requests and responses be read. */
 export async function turns(): Promise<void> {
   for (let i = 0; i < 3; i++) {
-    await turn();
+    await nextTick();
     await settle();
   }
 }

@@ -6,7 +6,7 @@ import { TestPostgres } from "../../cluster/support/postgres.ts";
 import { workersOf } from "../../cluster/support/processes.ts";
 import { ProcessRig } from "../../cluster/support/server_processes.ts";
 import { projectDir } from "../../support/processes/child.ts";
-import { killNow, processTree, resume, suspend, writerOf } from "../../support/processes/process_tree.ts";
+import { killAll, processTree, resume, suspend, writerOf } from "../../support/processes/process_tree.ts";
 import { ServerProcess } from "../../support/processes/server_process.ts";
 import { freePort } from "../../support/ports.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
@@ -39,10 +39,10 @@ const LOCAL_FAULTS: Readonly<Record<string, LocalFault>> = {
   kill: (setup) => setup.restart((server) => server.kill()),
   "kill-all": (setup) =>
     setup.restart(async (server) => {
-      await killNow(await processTree(server.pid));
+      await killAll(await processTree(server.pid));
       await server.kill();
     }),
-  "kill-writer": async ({ server }) => await killNow([await writerOf(server.pid)]),
+  "kill-writer": async ({ server }) => await killAll([await writerOf(server.pid)]),
   stop: (setup) => setup.restart(async (server) => void await server.stop()),
   freeze: ({ server }, pick) => freeze(server.pid, pick(FREEZE_MS_MAX)),
   "freeze-writer": async ({ server }, pick) => await freeze(await writerOf(server.pid), pick(FREEZE_MS_MAX)),
@@ -65,7 +65,7 @@ const TAKEOVER_FAULTS: Readonly<Record<string, LocalFault>> = {
 const WORKER_FAULTS: Readonly<Record<string, LocalFault>> = {
   "kill-worker": async ({ server }, pick) => {
     const workers = await workersOf(server.pid);
-    await killNow(workers.slice(pick(workers.length)).slice(0, 1));
+    await killAll(workers.slice(pick(workers.length)).slice(0, 1));
   },
   "freeze-worker": async ({ server }, pick) => {
     const workers = await workersOf(server.pid);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { BrowserContext, Locator, Page } from "playwright-core";
 import { type StartOptions, startTestServer, type TestServer } from "../../auth/server/test_server.ts";
-import { looks, violations } from "../../support/accessibility.ts";
+import { appearances, violations } from "../../support/accessibility.ts";
 import { launchChromium } from "../../support/chromium.ts";
 import { chromium, needs } from "../../support/services.ts";
 
@@ -126,11 +126,11 @@ function dashboardPage(
 }
 
 /** Checks views with axe in light and dark theme and on a phone. */
-export async function checkLooks(
+export async function checkAppearances(
   { page, go, violations }: DashboardPage,
   views: readonly string[],
 ): Promise<void> {
-  for (const { name, colorScheme, width } of looks) {
+  for (const { name, colorScheme, width } of appearances) {
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize({ width, height: 800 });
     for (const view of views) {

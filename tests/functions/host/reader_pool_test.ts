@@ -4,7 +4,7 @@ import { isolateLimits } from "../../../mod/functions/limits.ts";
 import { unknownReads } from "../../../mod/functions/host_port.ts";
 import type { FakeIsolate } from "./support/fake_isolate.ts";
 import { settled } from "../../support/fake_clock.ts";
-import { queriesOf, ReaderWorld, toldOf } from "./support/reader_world.ts";
+import { lastGoOf, queriesOf, ReaderWorld } from "./support/reader_world.ts";
 
 async function started(options: { readonly readers?: number; readonly cores?: number } = {}) {
   const world = new ReaderWorld(options);
@@ -88,7 +88,7 @@ Deno.test("a large batch is distributed over the free readers at one snapshot, a
     world.pins(reader, 9);
     await settled();
   }
-  assert.deepEqual([world.readers.map(toldOf), wave.pinnedAt], [["run", "run", "run"], 9]);
+  assert.deepEqual([world.readers.map(lastGoOf), wave.pinnedAt], [["run", "run", "run"], 9]);
   for (const reader of world.readers) world.answers(reader, 0, queriesOf(reader).length);
   assert.deepEqual(wave.results, many(40).map((path) => `${path}@9`));
   const before = world.readers.map(({ sent }) => sent.length);
@@ -100,12 +100,12 @@ Deno.test("readers of a run that opened different commits open again until they 
   const world = await started({ readers: 3 });
   const wave = world.wave(...many(48));
   for (const [i, reader] of world.readers.entries()) world.pins(reader, 5 + (i % 2));
-  assert.deepEqual(toldOf(world.reader(0)), "again");
+  assert.deepEqual(lastGoOf(world.reader(0)), "again");
   world.pins(world.reader(0), 6);
   assert.equal(wave.pinnedAt, null);
   world.pins(world.reader(2), 6);
   await settled();
-  assert.deepEqual([world.readers.map(toldOf), wave.pinnedAt], [["run", "run", "run"], 6]);
+  assert.deepEqual([world.readers.map(lastGoOf), wave.pinnedAt], [["run", "run", "run"], 6]);
   for (const reader of world.readers) world.answers(reader, 0, 16);
   assert.deepEqual(wave.results, many(48).map((path) => `${path}@6`));
 });
@@ -119,7 +119,7 @@ Deno.test("when commits arrive too fast for the readers, a run uses the reader w
   world.pins(a, 7);
   world.pins(b, 8);
   await settled();
-  assert.deepEqual([[a, b].map(toldOf), wave.pinnedAt, world.pool.free], [["drop", "run"], 8, true]);
+  assert.deepEqual([[a, b].map(lastGoOf), wave.pinnedAt, world.pool.free], [["drop", "run"], 8, true]);
   world.answers(b, 0, 32);
   assert.deepEqual(wave.results, many(32).map((path) => `${path}@8`));
   assert.ok(world.pool.free);
@@ -130,7 +130,7 @@ Deno.test("a reader that does not open its snapshot is not waited for: its queri
   const wave = world.wave(...many(32));
   world.pins(world.reader(0), 5);
   await world.clock.advance(6 * isolateLimits.slowQueryMs);
-  assert.deepEqual([toldOf(world.reader(0)), wave.pinnedAt], ["run", 5]);
+  assert.deepEqual([lastGoOf(world.reader(0)), wave.pinnedAt], ["run", 5]);
   world.answers(world.reader(0), 0, 16);
   await settled();
   const heir = world.readers.find((reader) => reader !== world.reader(1) && queriesOfNewest(reader) === "q1");
@@ -140,7 +140,7 @@ Deno.test("a reader that does not open its snapshot is not waited for: its queri
   assert.ok(wave.results.every((result) => result !== undefined));
   // A late answer only releases the reader.
   world.pins(world.reader(1), 7);
-  assert.equal(toldOf(world.reader(1)), "drop");
+  assert.equal(lastGoOf(world.reader(1)), "drop");
   await settled();
   assert.ok(wave.over);
 });
@@ -228,7 +228,7 @@ Deno.test("a reader lost while it waits for others of its batch lets the others 
   world.reader(0).dies("killed");
   await settled();
   world.pins(world.reader(1), 2);
-  assert.equal(toldOf(world.reader(1)), "run");
+  assert.equal(lastGoOf(world.reader(1)), "run");
   world.answers(world.reader(1), 0, 16);
   await settled();
   const heir = world.readers.find((reader) => !reader.dead && queriesOfNewest(reader) === "q0");

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { RawWebSocket } from "../../support/processes/raw_websocket.ts";
 import { MemoryWatch } from "../support/memory.ts";
-import type { MayWait, Scenario, World } from "../support/scenario.ts";
+import type { LatencyLimits, Scenario, World } from "../support/scenario.ts";
 
 /** Main and the attackers share two processors. */
 const SHORT_MS = 5_000;
@@ -35,7 +35,7 @@ async function guest(port: number): Promise<{ socket: RawWebSocket; gone: () => 
 }
 
 /** The limit of the bystander's latency during an operation of this duration. The scenario is about memory. */
-function besides(startedAt: number): MayWait {
+function besides(startedAt: number): LatencyLimits {
   const ms = SHORT_MS + performance.now() - startedAt;
   return { queryMs: ms, mutationMs: ms };
 }

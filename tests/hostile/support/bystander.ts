@@ -1,6 +1,6 @@
 /** An ordinary user of the server, whose latencies each row reports. Runs in a separate thread. */
 import type { FromBystander, ToBystander } from "./bystander_worker.ts";
-import type { Spread } from "./stopwatch.ts";
+import type { LatencySpread } from "./stopwatch.ts";
 
 /** Answers since the bystander started. */
 export interface Served {
@@ -10,12 +10,12 @@ export interface Served {
 
 /** Latencies of the bystander. */
 export interface Waits {
-  readonly query: Spread;
-  readonly mutation: Spread;
+  readonly query: LatencySpread;
+  readonly mutation: LatencySpread;
   /** From sending a mutation to the Transition that shows it. */
-  readonly shown: Spread;
+  readonly shown: LatencySpread;
   /** Lateness of the bystander's own pauses, which the server does not cause. */
-  readonly late: Spread;
+  readonly late: LatencySpread;
   /** The first failed calls of the bystander. */
   readonly failures: readonly string[];
 }

@@ -3,7 +3,7 @@ import type { ServerProcess } from "../../support/processes/server_process.ts";
 import type { Served, Waits } from "./bystander.ts";
 
 /** Maximum latencies of the bystander in milliseconds. */
-export interface MayWait {
+export interface LatencyLimits {
   /** For the answer to an uncached query. */
   readonly queryMs: number;
   /**
@@ -36,7 +36,7 @@ export interface World {
 /** Measurements of an attack. */
 export interface Measured {
   readonly figure: string;
-  readonly mayWait: MayWait;
+  readonly mayWait: LatencyLimits;
 }
 
 export interface Scenario {
@@ -52,8 +52,8 @@ export interface Scenario {
    */
   readonly attack: (world: World) => Promise<string | Measured>;
   /** Maximum latencies in the benchmark; `null` for a row that measures them or is not about latency. */
-  readonly mayWait: MayWait | null;
-  /** Whether the latency of this row is the base of other limits: see {@linkcode MayWait}. */
+  readonly mayWait: LatencyLimits | null;
+  /** Whether the latency of this row is the base of other limits: see {@linkcode LatencyLimits}. */
   readonly isControl?: boolean;
   /** Whether the server may refuse or lose some of the bystander's calls. Default: false. */
   readonly mayFail?: boolean;

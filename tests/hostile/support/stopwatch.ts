@@ -1,7 +1,7 @@
 /** Latencies of sequential calls, and their distribution over time. */
 
 /** Waits in milliseconds. */
-export interface Spread {
+export interface LatencySpread {
   /** Latencies of answered calls. */
   readonly p50Ms: number;
   /**
@@ -50,7 +50,7 @@ export class Stopwatch {
   }
 
   /** Finished waits, and the current one up to now. */
-  get waits(): Spread {
+  get waits(): LatencySpread {
     const ended = this.#waits.toSorted((a, b) => a - b);
     const all = this.#since === null ? ended : [...ended, this.#now() - this.#since];
     const moments = all.flatMap((ms) => momentsOf(ms, this.#stepMs)).sort((a, b) => a - b);

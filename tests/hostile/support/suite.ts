@@ -4,7 +4,7 @@ import { ServerProcess } from "../../support/processes/server_process.ts";
 import { HANG_MS } from "../../support/waiting.ts";
 import { Bystander, type Waits } from "./bystander.ts";
 import { elsewhere } from "./elsewhere.ts";
-import type { MayWait, Result, Scenario } from "./scenario.ts";
+import type { LatencyLimits, Result, Scenario } from "./scenario.ts";
 
 const LOG_LINES_MAX = 10_000;
 /** Duration of the bystander's activity in each row. */
@@ -131,7 +131,7 @@ export class Suite implements AsyncDisposable {
     return place;
   }
 
-  #onThisMachine(mayWait: MayWait, { late }: Waits): MayWait {
+  #onThisMachine(mayWait: LatencyLimits, { late }: Waits): LatencyLimits {
     const { queryP99Ms } = mayWait;
     // If the latency is as high beside other programs, the server's share cannot be measured.
     const isConclusive = this.#controlP99Ms <= P99_CONCLUSIVE_MS && late.p99Ms <= P99_CONCLUSIVE_MS;
@@ -172,7 +172,7 @@ export class Suite implements AsyncDisposable {
   }
 }
 
-function checkWaits(mayWait: MayWait, waits: Waits): void {
+function checkWaits(mayWait: LatencyLimits, waits: Waits): void {
   const { queryMs, queryP99Ms = queryMs, mutationMs, shownMs = queryMs + mutationMs } = mayWait;
   const waited: readonly (readonly [what: string, ms: number, mostMs: number])[] = [
     ["for a query", waits.query.longestMs, queryMs],

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { runtimeEnvironment } from "../../../mod/kit/processes/program.ts";
 import { Child } from "../../support/processes/child.ts";
-import { killNow, processTree } from "../../support/processes/process_tree.ts";
+import { killAll, processTree } from "../../support/processes/process_tree.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import type { Step } from "./stopping_server.ts";
 import { bundleOf, firstApp, secondApp, startDeployWorld } from "./support.ts";
@@ -60,7 +60,7 @@ class SteppedServer implements AsyncDisposable {
   }
 
   async kill(): Promise<void> {
-    await killNow(await processTree(this.#child.pid));
+    await killAll(await processTree(this.#child.pid));
     await this.#child.kill();
   }
 

@@ -4,20 +4,20 @@ import type { ObjectStore } from "../../../mod/kit/locations/object_store.ts";
 import { parseName } from "../../../mod/ops/replication/names.ts";
 import { type Operation, wrappedTarget } from "./faulty_target.ts";
 
-export type Moment = "before" | "amid" | "after";
+export type KillTime = "before" | "amid" | "after";
 
 /** Thrown by the operation at which the process is killed, and by all later ones. */
 export class Killed extends Error {}
 
 /** When one user of a target is killed. */
 export interface Death {
-  readonly moment: Moment;
+  readonly moment: KillTime;
   /** Returns whether to kill at this operation, such as "put segment". Called before each. */
   readonly isAt: (step: string) => boolean;
 }
 
 /** A process with a target, killed once. */
-export class Mortal {
+export class KillableProcess {
   readonly #death: Death | null;
   /** The step at which it was killed; `null` while it runs. */
   diedAt: string | null = null;
@@ -28,7 +28,7 @@ export class Mortal {
   }
 
   /** Call before each operation. Returns when the process dies in it; `null` if it does not. */
-  begin(operation: Operation, name: string): Moment | null {
+  begin(operation: Operation, name: string): KillTime | null {
     if (this.diedAt !== null) throw new Killed("It is dead");
     const step = `${operation} ${objectOf(name)}`;
     if (this.#death?.isAt(step) !== true) return null;
@@ -47,7 +47,7 @@ function objectOf(name: string): string {
 }
 
 /** `user`: returns the current user of the target. */
-export function dyingTarget(target: ObjectStore, user: () => Mortal): ObjectStore {
+export function dyingTarget(target: ObjectStore, user: () => KillableProcess): ObjectStore {
   return wrappedTarget(target, async (operation, name, run) => {
     const moment = user().begin(operation, name);
     if (moment === null) return await run();

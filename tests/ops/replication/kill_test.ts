@@ -20,7 +20,7 @@ import {
 } from "../../../mod/ops/replication/mod.ts";
 import { rowsOf } from "../../../mod/ops/replication/segment.ts";
 import { applyStagedRestore } from "../../../mod/ops/backups/restore/mod.ts";
-import { killNow, processTree } from "../../support/processes/process_tree.ts";
+import { killAll, processTree } from "../../support/processes/process_tree.ts";
 import { ServerProcess } from "../../support/processes/server_process.ts";
 import { random, seed } from "../../durability/support/rounds.ts";
 import { repeats } from "../../support/long_runs.ts";
@@ -173,7 +173,7 @@ async function killedUnderLoad(
   await pause(random() * (round % 8 === 7 ? 6_000 : 1_500));
   const pids = await processTree(server.pid);
   const at = clock();
-  await killNow(pids);
+  await killAll(pids);
   ended = true;
   await Promise.all(writers);
   await server.kill();

@@ -10,7 +10,7 @@ import {
   stagePoint,
 } from "../../../mod/ops/replication/mod.ts";
 import { startTestServer } from "../../auth/server/test_server.ts";
-import { childrenOf, commandLine, killNow } from "../../support/processes/process_tree.ts";
+import { childrenOf, commandLine, killAll } from "../../support/processes/process_tree.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { found, until } from "../../support/waiting.ts";
 import { FakeBucket } from "../scheduled/fake_bucket.ts";
@@ -53,7 +53,7 @@ Deno.test("[RP2] [RP6] [RP7] the shipping process is killed repeatedly: commits 
   for (let kill = 0; kill < 3; kill++) {
     pid = await processOf(server.dataDir, pid);
     for (let more = 0; more < 5; more++) {
-      if (more === 3) await killNow([pid]);
+      if (more === 3) await killAll([pid]);
       const { body } = await server.post("/api/mutation", { path: "notes:add", args: { n: n++ } });
       assert.equal(body.status, "success", JSON.stringify(body));
     }
@@ -104,7 +104,7 @@ Deno.test("[PT4] a killed or canceled restore to a point in time has no effect a
     const refused = assert.rejects(stage({}, giving), /exited before it had finished/, way)
       .finally(() => hangs.resolve(new Response()));
     await asked.promise;
-    if (way === "killed") await killNow([await processOf(dataDir)]);
+    if (way === "killed") await killAll([await processOf(dataDir)]);
     else giving.abort();
     await refused;
     service.fault = () => null;

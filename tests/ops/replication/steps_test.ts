@@ -8,22 +8,22 @@ import { replicationLimits } from "../../../mod/ops/limits.ts";
 import { updateFollower } from "../../../mod/ops/replication/follow/update_follower.ts";
 import { listGenerations, planRestore, stagePoint, verifyReplica } from "../../../mod/ops/replication/mod.ts";
 import { removeLeftovers } from "../../../mod/ops/replication/replica_target.ts";
-import { type Death, dyingTarget, Killed, type Moment, Mortal } from "./dying_target.ts";
+import { type Death, dyingTarget, KillableProcess, Killed, type KillTime } from "./dying_target.ts";
 import { faultyTarget } from "./faulty_target.ts";
 import { documentsIn, Rig, type RigOptions, sorted } from "./rig.ts";
 
 /** A rig of many lives; a kill may end each of them. */
 class Lives implements AsyncDisposable {
   readonly rig: Rig;
-  readonly #user: { current: Mortal };
+  readonly #user: { current: KillableProcess };
 
-  private constructor(rig: Rig, user: { current: Mortal }) {
+  private constructor(rig: Rig, user: { current: KillableProcess }) {
     this.rig = rig;
     this.#user = user;
   }
 
   static async of(options: RigOptions): Promise<Lives> {
-    const user = { current: new Mortal(null) };
+    const user = { current: new KillableProcess(null) };
     const through = (target: ObjectStore) => dyingTarget(target, () => user.current);
     return new Lives(await Rig.start({ ...options, through }), user);
   }
@@ -31,7 +31,7 @@ class Lives implements AsyncDisposable {
   /** One life: some commits, each shipped on its own. Returns the operation at which it was killed; `null` if it was not. */
   async live(death: Death | null): Promise<string | null> {
     const { rig } = this;
-    const user = this.#user.current = new Mortal(death);
+    const user = this.#user.current = new KillableProcess(death);
     try {
       for (let step = 0; step < 4 && user.diedAt === null; step++) {
         rig.group();
@@ -42,7 +42,7 @@ class Lives implements AsyncDisposable {
       if (!(error instanceof Killed)) throw error;
     }
     await rig.close();
-    this.#user.current = new Mortal(null);
+    this.#user.current = new KillableProcess(null);
     return user.diedAt;
   }
 
@@ -69,13 +69,13 @@ const steps: readonly (readonly [step: string, times: readonly number[]])[] = [
 const LIVES = 12;
 
 /** Of what changes something also amid it, where it can be half done, and before its answer. */
-function momentsOf(step: string): readonly Moment[] {
+function momentsOf(step: string): readonly KillTime[] {
   if (step.startsWith("get ") || step.startsWith("list ")) return ["before"];
   return step.startsWith("delete ") ? ["before", "after"] : ["before", "amid", "after"];
 }
 
 /** At the `nth` time of a step. */
-function deathAt(step: string, { nth, moment }: { readonly nth: number; readonly moment: Moment }): Death {
+function deathAt(step: string, { nth, moment }: { readonly nth: number; readonly moment: KillTime }): Death {
   let left = nth;
   return { moment, isAt: (at) => at === step && --left === 0 };
 }

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { openWriterDatabase } from "../../../mod/engine/mod.ts";
 import { opsLimits } from "../../../mod/ops/limits.ts";
 import { commit, schema } from "./data_folders.ts";
-import { turn } from "../../support/waiting.ts";
+import { nextTick } from "../../support/waiting.ts";
 
 const ACCOUNTS = 20;
 const FILES_KEPT = 30;
@@ -61,7 +61,7 @@ while (!ended) {
   if (files.length < FILES_KEPT) storeFile();
   else if (!deleteFile() && files.length < FILES_MAX) storeFile();
   // Reads requests.
-  await turn();
+  await nextTick();
 }
 
 function storeFile(): void {

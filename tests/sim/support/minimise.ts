@@ -1,7 +1,7 @@
 /** Reduces a failing seed: fewer steps, fewer clients, fewer kinds of events, as long as it still fails. */
-import { type Deed, simulate, type SimulationOptions, Violation } from "./simulation.ts";
+import { type EventKind, simulate, type SimulationOptions, Violation } from "./simulation.ts";
 
-const deeds: readonly Deed[] = [
+const deeds: readonly EventKind[] = [
   "misbehave",
   "longTime",
   "time",

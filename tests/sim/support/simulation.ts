@@ -42,14 +42,14 @@ const weights = {
   rest: 0.5,
 } as const;
 
-export type Deed = keyof typeof weights;
+export type EventKind = keyof typeof weights;
 
 export interface SimulationOptions {
   readonly seed: number;
   readonly steps: number;
   readonly clients?: number;
   /** Deeds that do not happen: to find out which ones a failure needs. */
-  readonly without?: ReadonlySet<Deed>;
+  readonly without?: ReadonlySet<EventKind>;
   /** Records mutations without their caller, a planted bug. */
   readonly forgetCaller?: boolean;
 }
@@ -99,7 +99,7 @@ class Simulation implements Disposable {
   readonly #host: EngineHost;
   readonly #hub: Hub;
   readonly #clients: SimClient[];
-  readonly #deeds: readonly (readonly [deed: Deed, weight: number])[];
+  readonly #deeds: readonly (readonly [deed: EventKind, weight: number])[];
   readonly #weight: number;
 
   constructor({ seed, clients, without, forgetCaller = false }: SimulationOptions) {
@@ -121,8 +121,8 @@ class Simulation implements Disposable {
         diffs: random.chance(0.7),
       }));
     // Each seed makes some events rare and others frequent.
-    this.#deeds = (Object.entries(weights) as [Deed, number][])
-      .map(([deed, weight]): [Deed, number] => [deed, weight * random.pick([0.2, 1, 1, 1, 3])])
+    this.#deeds = (Object.entries(weights) as [EventKind, number][])
+      .map(([deed, weight]): [EventKind, number] => [deed, weight * random.pick([0.2, 1, 1, 1, 3])])
       .filter(([deed]) => !without?.has(deed));
     this.#weight = this.#deeds.reduce((sum, [, weight]) => sum + weight, 0);
   }
@@ -155,7 +155,7 @@ class Simulation implements Disposable {
     assert.equal(this.#clock.timers, 0, "timers of sockets that have gone");
   }
 
-  async #do(deed: Deed): Promise<void> {
+  async #do(deed: EventKind): Promise<void> {
     const random = this.#random;
     const client = random.pick(this.#clients);
     switch (deed) {

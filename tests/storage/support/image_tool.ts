@@ -1,8 +1,8 @@
 /** Creates and measures images for tests in a separate process. Reads a list of requests and prints a list of answers. */
 import sharp from "sharp";
-import type { Measured, Wish } from "./images.ts";
+import type { ImageRequest, Measured } from "./images.ts";
 
-async function answer(wish: Wish): Promise<string | Measured> {
+async function answer(wish: ImageRequest): Promise<string | Measured> {
   if ("measure" in wish) {
     const bytes = Uint8Array.fromBase64(wish.measure);
     const { format, width, height, hasAlpha, exif, icc, orientation } = await sharp(bytes).metadata();
@@ -47,7 +47,7 @@ async function answer(wish: Wish): Promise<string | Measured> {
   return bytes.toBase64();
 }
 
-const wishes: Wish[] = await new Response(Deno.stdin.readable).json();
+const wishes: ImageRequest[] = await new Response(Deno.stdin.readable).json();
 const answers = [];
 for (const wish of wishes) answers.push(await answer(wish));
 await new Response(JSON.stringify(answers)).body?.pipeTo(Deno.stdout.writable);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 
 /** An image to make, or the bytes of one to measure, in base64. */
-export type Wish = {
+export type ImageRequest = {
   readonly width: number;
   readonly height: number;
   readonly format: "jpeg" | "png" | "webp" | "gif" | "avif" | "tiff";
@@ -27,7 +27,7 @@ export interface Measured {
   readonly bottomRight: number[];
 }
 
-async function ask(wishes: readonly Wish[]): Promise<unknown[]> {
+async function ask(wishes: readonly ImageRequest[]): Promise<unknown[]> {
   const child = new Deno.Command(Deno.execPath(), {
     args: [
       "run",
@@ -52,7 +52,7 @@ async function ask(wishes: readonly Wish[]): Promise<unknown[]> {
 
 /** Left half red, right half blue, in each of the formats. */
 export async function makeImages<Name extends string>(
-  wishes: Record<Name, Exclude<Wish, { readonly measure: string }>>,
+  wishes: Record<Name, Exclude<ImageRequest, { readonly measure: string }>>,
 ): Promise<Record<Name, Uint8Array<ArrayBuffer>>> {
   const made = await ask(Object.values(wishes));
   return Object.fromEntries(

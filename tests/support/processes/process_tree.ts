@@ -45,7 +45,7 @@ export async function commandLine(pid: number): Promise<string | null> {
 }
 
 /** Whether a process is running. */
-export async function runs(pid: number): Promise<boolean> {
+export async function isRunning(pid: number): Promise<boolean> {
   return await commandLine(pid) !== null;
 }
 
@@ -58,7 +58,7 @@ export async function writerOf(serverPid: number): Promise<number> {
 }
 
 /** Sends SIGKILL to all of them. Ignores processes that have ended. */
-export async function killNow(pids: readonly number[]): Promise<void> {
+export async function killAll(pids: readonly number[]): Promise<void> {
   await send("KILL", pids);
 }
 

@@ -13,7 +13,7 @@ export interface RawWebSocketOptions {
   /** Called synchronously with each text message of a read. */
   readonly onText: (text: string) => void;
   /** Whether each message is a separate write, like with the WebSocket packages that applications use. */
-  readonly eachAlone?: boolean;
+  readonly separateWrites?: boolean;
   /** Called once when the connection is closed, with the close code or 1006. */
   readonly onClose?: (code: number, reason: string) => void;
 }
@@ -152,7 +152,7 @@ export class RawWebSocket implements AsyncDisposable {
         const frameBytes = this.#frameBytes;
         this.#frameBytes = [];
         let from = 0;
-        for (const length of this.#options.eachAlone ? frameBytes : [bytes.length]) {
+        for (const length of this.#options.separateWrites ? frameBytes : [bytes.length]) {
           const end = from + length;
           while (from < end) from += await this.#conn.write(bytes.subarray(from, end));
         }

@@ -14,7 +14,7 @@ import { FakeIsolate, FakeStarter } from "./fake_isolate.ts";
 import { call, resultOf } from "./writer_world.ts";
 
 /** A wave a test has started. */
-export interface TestWave extends QueryBatchRun {
+export interface TestBatch extends QueryBatchRun {
   /** Results by position, or what went wrong, with their ts: `<result>@<ts>`. */
   readonly results: string[];
   readonly answers: QueryAnswer[];
@@ -67,16 +67,16 @@ export class ReaderWorld {
   }
 
   /** Starts a wave of these queries; arguments at the end are those of every one. */
-  wave(...given: (string | Record<string, unknown>)[]): TestWave {
+  wave(...given: (string | Record<string, unknown>)[]): TestBatch {
     return this.#wave(given, {});
   }
 
   /** Starts a batch of a query that is known to be slow. */
-  slowWave(path: string, caller: Caller): TestWave {
+  slowWave(path: string, caller: Caller): TestBatch {
     return this.#wave([path, { caller }], { slow: true });
   }
 
-  #wave(given: readonly (string | Record<string, unknown>)[], options: QueryBatchOptions): TestWave {
+  #wave(given: readonly (string | Record<string, unknown>)[], options: QueryBatchOptions): TestBatch {
     const paths = given.filter((item) => typeof item === "string");
     const { caller, ...args } = given.find((item) => typeof item !== "string") ?? {};
     const whose = caller === undefined ? {} : { caller: caller as Caller };
@@ -88,7 +88,7 @@ export class ReaderWorld {
       answers[index] = answer;
       results[index] = `${resultOf(answer)}@${answer.ts}`;
     }, options);
-    const test: TestWave = {
+    const test: TestBatch = {
       ...wave,
       pinned: wave.pinned,
       done: wave.done,
@@ -142,6 +142,6 @@ export function queriesOf(reader: FakeIsolate): string[] {
 }
 
 /** The last message to a reader that waits with its snapshot. */
-export function toldOf(reader: FakeIsolate): string {
+export function lastGoOf(reader: FakeIsolate): string {
   return reader.last("QueryBatchGo").what;
 }
