@@ -51,7 +51,7 @@ const idsByLevel: readonly string[][] = Array.from({ length: LEVELS + 1 }, () =>
   assert.ok(idsByLevel.every(({ length }) => length > 1), "every level has ids");
 }
 
-/** Returns a generator of ids, many of which start a node. */
+/** Returns a generator of ids. Many of them start a node. */
 function leveledIds(): NewId {
   const left = idsByLevel.map((ids) => [...ids]);
   const others = seededIds(43);

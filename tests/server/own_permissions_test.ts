@@ -1,4 +1,4 @@
-/** Permissions of a started server: its own files and nothing else, whatever the names of its folders. */
+/** Permissions of a started server: its own files and nothing else, regardless of the names of its folders. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";

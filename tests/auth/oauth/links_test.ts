@@ -213,3 +213,22 @@ Deno.test("OK5 only the user can change sign-in methods: no impersonator, no gue
     await assert.rejects(accounts.call(path, args, admin.accessToken), /not_signed_in/, path);
   }
 });
+
+Deno.test("OK2 OA18 the token of a link signs no one in, and the token of a sign-in links nothing", async () => {
+  await using signIns = await startTestSignIns();
+  const { accounts } = signIns;
+  const { accessToken } = await accounts.signUp("ada@example.com");
+  const link = (await bring(signIns, await prepare(signIns, accessToken))).get("svc_link_token");
+  const { status, body } = await accounts.post("/oauth/verify", { token: link }, { bearer: accessToken });
+  assert.deepEqual([status, body.errorData.code], [400, "invalid_code"]);
+  const { headers } = await accounts.get(
+    `/oauth/github?redirect_to=${encodeURIComponent(appUrl)}&app_state=mine`,
+  );
+  const parameters = signIns.at.github.agree(headers.get("location") ?? "", ann);
+  const cookie = (headers.get("set-cookie") ?? "").split(";")[0] ?? "";
+  const token = fragmentOf(await signIns.back("github", parameters, { cookie })).get("svc_sign_in_token");
+  await assert.rejects(accounts.call("_auth:linkIdentity", { token }, accessToken), /invalid_link/);
+  assert.deepEqual(await list(signIns, accessToken), []);
+  // The refused call did not use it up.
+  assert.equal((await accounts.post("/oauth/verify", { token })).status, 200);
+});

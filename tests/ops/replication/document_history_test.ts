@@ -16,7 +16,7 @@ function commit<Result>(rig: Rig, change: (tx: ReturnType<Rig["db"]["beginMutati
   return result;
 }
 
-Deno.test("SY30 the newest states of a document are returned, with the time since when all are known", async () => {
+Deno.test("SY30 the newest states of a document are returned, with the time from which all are known", async () => {
   await using rig = await Rig.start();
   await rig.ship();
   const id = commit(rig, (tx) => tx.insert("items", { n: 0, text: "" }));
