@@ -488,7 +488,7 @@ export const telemetryLimits = {
   /** Timeout of an export, including its retries. */
   exportMs: 10_000,
   /** Time for the last exports when the server stops. */
-  closeMs: 2_000,
+  closeMs: 1_000,
   /** Maximum length of an error message in a span; longer ones are truncated. */
   errorCharsMax: 500,
 } as const;

@@ -12,14 +12,8 @@ import type { Log } from "../../kit/log.ts";
 import { telemetryLimits } from "../limits.ts";
 import type { MetricValues } from "../metrics/mod.ts";
 import { metricData } from "./metric_data.ts";
-import {
-  BatchSpanProcessor,
-  type ExportResult,
-  OTLPMetricExporter,
-  OTLPTraceExporter,
-  type ReadableSpan,
-} from "./sdk/sdk.js";
-import { parseTraceparent, runSpans, spanOf, type SpanSource } from "./spans.ts";
+import { BatchSpanProcessor, type ExportResult, OTLPMetricExporter, OTLPTraceExporter } from "./sdk/sdk.js";
+import { parseTraceparent, phasesOf, runSpans, spanOf, type SpanSource } from "./spans.ts";
 
 export interface TelemetryOptions {
   /** Base URL; `/v1/traces` and `/v1/metrics` are appended. */
@@ -105,11 +99,11 @@ export class Telemetry implements RunObserver, RequestSpans, AsyncDisposable {
     return {
       trace: { traceId, spanId: randomHex(8), parentId: spanId, sampled },
       end: (status) => {
-        if (!sampled) return;
+        if (!sampled || !this.#reserve(1)) return;
         const error = status !== null && status >= 500 ? `HTTP ${status}` : null;
         const attributes = status === null ? {} : { "http.response.status_code": status };
         const parts = { name, trace: own, from, until: epochMs(), isServer: true, attributes, error };
-        this.#add([spanOf(parts, this.#source)]);
+        this.#spans.onEnd(spanOf(parts, this.#source));
       },
     };
   }
@@ -119,7 +113,11 @@ export class Telemetry implements RunObserver, RequestSpans, AsyncDisposable {
     // Background work of the service is of interest only as a part of a call.
     if (given === undefined && udfPath.startsWith("_")) return;
     const trace = given ?? this.startTrace();
-    if (trace.sampled) this.#add(runSpans(kind, end, { trace, now: epochMs(), source: this.#source }));
+    if (!trace.sampled) return;
+    const phases = phasesOf(kind, end);
+    if (!this.#reserve(1 + phases.length)) return;
+    const spans = runSpans(kind, end, { phases, trace, now: epochMs(), source: this.#source });
+    for (const span of spans) this.#spans.onEnd(span);
   }
 
   /** Exports the values of all metrics, unless the last export still runs. Never rejects. */
@@ -128,9 +126,13 @@ export class Telemetry implements RunObserver, RequestSpans, AsyncDisposable {
       .finally(() => this.#exporting = null);
   }
 
-  /** Exports the values of all metrics, for a limited time. */
+  /** Exports the values of all metrics after an export in progress, for a limited time. */
   async lastMetrics(read: () => Promise<readonly MetricValues[]>): Promise<void> {
-    await within(telemetryLimits.closeMs, this.exportMetrics(read));
+    const work = async () => {
+      await this.#exporting;
+      await this.exportMetrics(read);
+    };
+    if (!this.#failing) await within(telemetryLimits.closeMs, work());
   }
 
   async #exportMetrics(read: () => Promise<readonly MetricValues[]>): Promise<void> {
@@ -144,18 +146,18 @@ export class Telemetry implements RunObserver, RequestSpans, AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
-    await within(telemetryLimits.closeMs, this.#spans.shutdown().catch(() => {}));
+    const ended = this.#spans.shutdown().catch(() => {});
+    // A stop does not wait for a collector that is down.
+    if (!this.#failing) await within(telemetryLimits.closeMs, ended);
     this.#agent.destroy();
   }
 
-  /** Queues the spans of one run or request, or drops all of them. */
-  #add(spans: readonly ReadableSpan[]): void {
-    if (this.#closed || this.#pending + spans.length > telemetryLimits.queuedSpansMax) {
-      this.#dropped += spans.length;
-      return;
-    }
-    this.#pending += spans.length;
-    for (const span of spans) this.#spans.onEnd(span);
+  /** Returns whether the queue has space for the spans of a run or request, which are dropped otherwise. */
+  #reserve(spans: number): boolean {
+    const hasSpace = !this.#closed && this.#pending + spans <= telemetryLimits.queuedSpansMax;
+    if (hasSpace) this.#pending += spans;
+    else this.#dropped += spans;
+    return hasSpace;
   }
 
   /** Logs the first failure, and the first success after failures. */

@@ -49,14 +49,40 @@ export function spanOf(
   };
 }
 
-/** Returns the span of a run that ended now, and those of its phases if it was queued or has committed. */
+/** The parts of a run that are spans of their own, in milliseconds after its start. */
+export type Phase = readonly [name: "queue" | "run" | "commit", from: number, until: number];
+
+/** Returns the phases of a run that was queued or has committed. */
+export function phasesOf(kind: RunKind, { outcome, durationMs, queuedMs, ...end }: RunEnd): readonly Phase[] {
+  const ms = totalMs(kind, { queuedMs, ms: end.ms });
+  const begun = Math.min(queuedMs, ms);
+  const ran = Math.min(begun + durationMs, ms);
+  const commits = kind === "mutation" && outcome.ok;
+  return [
+    ...(queuedMs > 0 ? [["queue", 0, begun] as const] : []),
+    ...(queuedMs > 0 || commits ? [["run", begun, ran] as const] : []),
+    ...(commits ? [["commit", ran, ms] as const] : []),
+  ];
+}
+
+/** The duration of a query does not include its time in the queue. */
+function totalMs(kind: RunKind, { queuedMs, ms }: Pick<RunEnd, "queuedMs" | "ms">): number {
+  return kind === "query" ? queuedMs + ms : ms;
+}
+
+/** Returns the spans of a run that ended now, and of its phases. */
 export function runSpans(
   kind: RunKind,
-  { call, outcome, ms, durationMs, queuedMs, request, ts, use }: RunEnd,
-  { trace, now, source }: { readonly trace: CallTrace; readonly now: number; readonly source: SpanSource },
+  end: RunEnd,
+  { phases, trace, now, source }: {
+    readonly phases: readonly Phase[];
+    readonly trace: CallTrace;
+    readonly now: number;
+    readonly source: SpanSource;
+  },
 ): ReadableSpan[] {
-  // The duration of a query does not include its time in the queue.
-  const from = now - (kind === "query" ? queuedMs + ms : ms);
+  const { call, outcome, request, ts, use } = end;
+  const from = now - totalMs(kind, end);
   const path = call.udfPath.slice(0, logLimits.pathCharsMax);
   const error = outcome.ok ? null : outcome.error;
   const span = spanOf({
@@ -78,20 +104,13 @@ export function runSpans(
     },
     error: failureOf(error),
   }, source);
-  const begun = Math.min(from + queuedMs, now);
-  const ran = Math.min(begun + durationMs, now);
-  const commits = kind === "mutation" && outcome.ok;
-  const phases: readonly (readonly [name: string, from: number, until: number])[] = [
-    ...(queuedMs > 0 ? [["queue", from, begun] as const] : []),
-    ...(queuedMs > 0 || commits ? [["run", begun, ran] as const] : []),
-    ...(commits ? [["commit", ran, now] as const] : []),
-  ];
   const { traceId, spanId: parentId, sampled } = trace;
   return [
     span,
-    ...phases.map(([name, from, until]) =>
-      spanOf({ name, trace: { traceId, spanId: randomHex(8), parentId, sampled }, from, until }, source)
-    ),
+    ...phases.map(([name, start, until]) => {
+      const trace = { traceId, spanId: randomHex(8), parentId, sampled };
+      return spanOf({ name, trace, from: from + start, until: from + until }, source);
+    }),
   ];
 }
 

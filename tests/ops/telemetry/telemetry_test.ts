@@ -135,7 +135,13 @@ Deno.test("[OT6] a collector that is down is reported once, and spans over the l
   assert.equal(made.dropped, 100);
   // The pending exports end before the limit of one, and those of the metrics fail in between.
   const begun = performance.now();
-  await made.exportMetrics(() => Promise.resolve([]));
+  const stopping = telemetry(`http://127.0.0.1:${port}`);
+  stopping.start("POST /api/query").end(200);
+  await Promise.all([made, stopping].map((each) => each.exportMetrics(() => Promise.resolve([]))));
+  const failing = performance.now();
+  await stopping.lastMetrics(() => Promise.resolve([]));
+  await stopping[Symbol.asyncDispose]();
+  assert.ok(performance.now() - failing < telemetryLimits.closeMs / 2, "it does not wait");
   assert.deepEqual(made.logged, ["warn Cannot export telemetry"]);
   await made.exportMetrics(() => Promise.reject(new Error("unreadable")));
   assert.deepEqual(made.logged, ["warn Cannot export telemetry"]);
