@@ -24,7 +24,7 @@ export class ListText {
 
   /** Found by a scan of the whole string, unless {@linkcode derive} has set them. */
   get commas(): Uint32Array {
-    return this.#commas ??= commasOf(this.text);
+    return this.#commas ??= new Uint32Array(commasOf(this.text));
   }
 
   /** Derives the commas from those of a list that differs in one part only. `now` is that part here. */
@@ -115,8 +115,8 @@ function firstFrom(positions: Uint32Array, least: number): number {
   return low;
 }
 
-/** Returns the positions of the commas between the elements of an array. */
-function commasOf(text: string): Uint32Array {
+/** Finds the commas between the elements of an array. V8 discards the code of the loop if a constructor call follows it. */
+function commasOf(text: string): number[] {
   const commas: number[] = [];
   let depth = 0;
   for (let at = 1; at < text.length; at++) {
@@ -131,7 +131,7 @@ function commasOf(text: string): Uint32Array {
       depth--;
     }
   }
-  return new Uint32Array(commas);
+  return commas;
 }
 
 function endOfString(text: string, start: number): number {
