@@ -19,6 +19,7 @@ const ENTRY_POINTS = [
   "mod/client/vue/mod.ts",
   "mod/client/svelte/mod.ts",
   "mod/client/solid/mod.ts",
+  "mod/client/tanstack/mod.ts",
   "mod/functions/api/mod.ts",
 ];
 

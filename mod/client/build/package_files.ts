@@ -7,6 +7,7 @@ export const ENTRIES = {
   vue: "../vue/mod.ts",
   svelte: "../svelte/mod.ts",
   solid: "../solid/mod.ts",
+  tanstack: "../tanstack/mod.ts",
   accounts: "../account_features/mod.ts",
   "react/accounts": "../react/accounts/mod.ts",
   "react/account-forms": "../react/account_forms/mod.ts",

@@ -66,6 +66,8 @@ async function checkSizes(dir: string): Promise<boolean> {
   for (const name of BINDINGS) {
     fits.push(report(`syncline/${name}, additional`, await sizeOf(dir, ["client", name]) - core, 2 * KIB));
   }
+  const tanstack = await sizeOf(dir, ["client", "tanstack"]) - core;
+  fits.push(report("syncline/tanstack, additional", tanstack, KIB));
   const used = ["client", "react", "accounts", "react/accounts"];
   const forms = await sizeOf(dir, [...used, "react/account-forms"]) - await sizeOf(dir, used);
   fits.push(report("syncline/react/account-forms, additional", forms, 8 * KIB));

@@ -23,6 +23,7 @@ const ENTRIES = {
   vue: "client/vue/mod.ts",
   svelte: "client/svelte/mod.ts",
   solid: "client/solid/mod.ts",
+  tanstack: "client/tanstack/mod.ts",
 } as const;
 
 interface CachedModule {

@@ -16,12 +16,13 @@ const ONLY_FUNCTIONS = /"searchField"|ZodError|from "zod"/;
 const KIB = 1024;
 /** Entries that add a feature to the client, and in `react/` to the hooks. */
 const FEATURES = ["accounts", "presence", "streams"];
-/** Maximum sizes of the client, the hooks, each feature of both, each other framework, and the account forms. */
+/** Maximum sizes of the client, the hooks, each feature of both, each other framework, TanStack Query, and the account forms. */
 const BYTES_MAX = [
   17 * KIB,
   5 * KIB,
   ...FEATURES.flatMap(() => [KIB, KIB]),
   ...BINDINGS.map(() => 2 * KIB),
+  KIB,
   8 * KIB,
 ];
 
@@ -40,7 +41,7 @@ export function checkSizes(printed: string): void {
 /** The declarations of the client and the hooks, and those they import, need no package but the framework. */
 export async function checkClientTypes(): Promise<void> {
   const features = FEATURES.flatMap((name) => [`${name}.d.ts`, `react/${name}.d.ts`]);
-  const bindings = BINDINGS.map((name) => `${name}.d.ts`);
+  const bindings = [...BINDINGS, "tanstack"].map((name) => `${name}.d.ts`);
   const waiting = ["client.d.ts", "react.d.ts", "react/account-forms.d.ts", ...features, ...bindings];
   const checked = new Set(waiting);
   for (let name = waiting.pop(); name !== undefined; name = waiting.pop()) {
