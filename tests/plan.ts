@@ -8,23 +8,17 @@ import { pathToFileURL } from "node:url";
 /** Test files that run in one process. */
 export interface Job {
   readonly name: string;
-  /** Test files, or one module that imports them. */
-  readonly modules: readonly string[];
+  /** The test file, or a module that imports several. */
+  readonly module: string;
   /** Whether servers and isolates start from the sources instead of the bundled program. */
   readonly fromSources: boolean;
 }
 
-/** Each of these tests the installation or the sources themselves. */
+/** Each of these tests the installation, or names modules of the sources. */
 const FROM_SOURCES = [
-  "tests/client/browser",
-  "tests/cluster/faults_test.ts",
-  "tests/functions/host/run_observer_test.ts",
-  "tests/functions/isolate",
-  "tests/npm",
-  "tests/ops/maintenance_test.ts",
-  "tests/server/config_test.ts",
-  "tests/storage/image_process_test.ts",
-  "tests/storage/real_server_test.ts",
+  "tests/functions/isolate/import_message_test.ts",
+  "tests/functions/isolate/shared_objects_test.ts",
+  "tests/npm/from_nothing_test.ts",
 ];
 
 /** Files with a separate process because they take long, slowest first. Update the order from the times of a run. */
@@ -106,9 +100,6 @@ const NOT_SHARED =
 /** Folders whose files share what they build. */
 const BUILD = ["tests/build"];
 
-/** Files of one folder that each need a separate JavaScript realm, in one process. */
-const REALMS = "tests/functions/isolate";
-
 /** Files in one process: a crash takes all of them. */
 const FILES_MAX = 16;
 
@@ -132,14 +123,9 @@ export async function planJobs(
   );
   const isShared = (file: string) =>
     !isBelow([...SLOW, ...ISOLATED, ...FROM_SOURCES], file) && !NOT_SHARED.test(sources.get(file) ?? "");
-  const realms = ordered.filter((file) => isBelow([REALMS], file));
-  const alone = ordered.filter((file) => !isShared(file) && !realms.includes(file))
-    .map((file): Job => ({ name: file, modules: [file], fromSources: isBelow(FROM_SOURCES, file) }));
-  const groups: Job[] = groupsOf(realms).map((group) => ({
-    name: `${group[0]} and ${group.length - 1} more`,
-    modules: group,
-    fromSources: true,
-  }));
+  const alone = ordered.filter((file) => !isShared(file))
+    .map((file): Job => ({ name: file, module: file, fromSources: isBelow(FROM_SOURCES, file) }));
+  const groups: Job[] = [];
   const shared = ordered.filter(isShared);
   const built = shared.filter((file) => isBelow(BUILD, file));
   for (const group of [built, ...groupsOf(shared.filter((file) => !built.includes(file)))]) {
@@ -149,7 +135,7 @@ export async function planJobs(
       `import ${JSON.stringify(pathToFileURL(join(repository, file)).href)};\n`
     );
     await Deno.writeTextFile(path, lines.join(""));
-    groups.push({ name: `${group[0]} and ${group.length - 1} more`, modules: [path], fromSources: false });
+    groups.push({ name: `${group[0]} and ${group.length - 1} more`, module: path, fromSources: false });
   }
   const jobs: Job[] = [];
   for (const [at, job] of alone.entries()) {

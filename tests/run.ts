@@ -73,7 +73,7 @@ async function runJob(job: Job, { env, importMap, program, clock }: Environment)
   const startedAt = performance.now();
   const bundled = job.fromSources ? [] : [`--import-map=${importMap}`];
   const child = new Deno.Command(Deno.execPath(), {
-    args: ["test", "--no-prompt", "--quiet", "-P=test", "--no-check", ...bundled, ...job.modules],
+    args: ["test", "--no-prompt", "--quiet", "-P=test", "--no-check", ...bundled, job.module],
     cwd: repository,
     env: { NO_COLOR: "1", ...env, ...(!job.fromSources && { SYNCLINE_TEST_PROGRAM: program }) },
     stdin: "null",
