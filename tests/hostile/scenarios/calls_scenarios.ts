@@ -45,7 +45,7 @@ export const callScenarios: readonly Scenario[] = [
     mayWait: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
     attack: async (world) => {
       const { isFull, server: { port } } = world;
-      const crowdMs = isFull ? 3_000 : 1_000;
+      const crowdMs = isFull ? 3_000 : 500;
       const endAt = performance.now() + crowdMs;
       const writers = Promise.all(Array.from({ length: WRITERS }, async (_, n) => {
         using connection = await RawHttp.connect(port);

@@ -66,7 +66,7 @@ async function flooded({ isFull, server: { port } }: World, text: string): Promi
   const flood = new Worker(new URL("../support/flood_worker.ts", import.meta.url), { type: "module" });
   const done = Promise.withResolvers<string>();
   flood.onmessage = ({ data }) => done.resolve(data);
-  flood.postMessage({ port, sockets: FLOODERS, ms: isFull ? 4_000 : 1_000, text });
+  flood.postMessage({ port, sockets: FLOODERS, ms: isFull ? 4_000 : 500, text });
   const figure = await done.promise;
   flood.terminate();
   return figure;
