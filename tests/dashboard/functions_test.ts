@@ -157,7 +157,7 @@ testDashboard("functions and logs", { functions, config }, async (dashboard, t) 
     await button("Run").click();
     await waitForText(/ms, at commit/);
     await button("Explain").click();
-    const row = page.getByRole("row", { name: /^orders by_state state/ });
+    const row = page.getByRole("row", { name: /^orders by_state 1 1 1 state/ });
     await row.waitFor();
     await waitForText(/1 document read, at commit/);
     await button("Run").click();

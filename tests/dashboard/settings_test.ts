@@ -29,6 +29,15 @@ testDashboard("forms of settings", {
     await button("Dismiss").last().click();
   };
 
+  await t.step("errors name settings by their labels", async () => {
+    await go("settings/alerts");
+    const alerts = form("Alerts");
+    await alerts.getByLabel("Email addresses").fill("ops@example.com");
+    await alerts.getByRole("button", { name: "Save" }).click();
+    await waitForText("“Email addresses” needs a mail server: set “Mail server”");
+    await alerts.getByRole("button", { name: "Discard" }).click();
+  });
+
   await t.step("DA30 the mail server is set up in fields, and its password is not shown again", async () => {
     const logins: string[] = [];
     await using mail = await startSmtpServer({
@@ -93,6 +102,9 @@ testDashboard("forms of settings", {
         await button("Save and test").click();
       };
       await correct("Issuer", openId.issuer);
+      await dialog.getByText("providers.work.clientSecret: enter the secret again").waitFor();
+      await dialog.getByLabel("Client secret").fill("wrong");
+      await button("Save and test").click();
       await dialog.getByText("status 400: check the client ID and the callback address").waitFor();
       await correct("Client ID", "app");
       await dialog.getByText("The provider responds with invalid_client").waitFor();

@@ -183,6 +183,14 @@ export function labelOf(name: string): string {
   return WORDINGS[name]?.label ?? wordsOf(name);
 }
 
+/** Names settings by their labels in an error of the server, which names them by their flags. */
+export function withLabels(error: string): string {
+  return error.replaceAll(/(pass )?--([a-z0-9-]+)/g, (text, pass: string | undefined, flag: string) => {
+    const label = WORDINGS[flag.replaceAll(/-(\w)/g, (_, letter: string) => letter.toUpperCase())]?.label;
+    return label === undefined ? text : `${pass === undefined ? "" : "set "}“${label}”`;
+  });
+}
+
 export function descriptionOf({ name, description }: SettingView): string {
   return WORDINGS[name]?.description ?? `${description}.`;
 }

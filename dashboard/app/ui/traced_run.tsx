@@ -25,9 +25,15 @@ export function TracedRun({ run: { result, logLines, ms, ts, use, reads } }: { r
         {reads.length > 0 && (
           <div className="table-scroll" tabIndex={0} role="group" aria-label="Reads">
             <Table
-              head={["Table", "Index", "Fields", "Filter", { number: "Runs" }, { number: "Read" }, {
-                number: "Returned",
-              }]}
+              head={[
+                "Table",
+                "Index",
+                { number: "Read" },
+                { number: "Returned" },
+                { number: "Runs" },
+                "Fields",
+                "Filter",
+              ]}
             >
               {reads.map(({ table, index, fields, filtered, calls, documents, returned, scan }) => (
                 <tr key={`${table} ${index} ${fields.join()}`}>
@@ -35,11 +41,11 @@ export function TracedRun({ run: { result, logLines, ms, ts, use, reads } }: { r
                   <td>
                     <span className="mono">{index}</span> {scan && <Badge tone="warn">scan</Badge>}
                   </td>
-                  <td className="mono">{fields.join(", ") || "–"}</td>
-                  <td className="mono">{filtered.join(", ") || "–"}</td>
-                  <td className="number">{count(calls)}</td>
                   <td className="number">{count(documents)}</td>
                   <td className="number">{count(returned)}</td>
+                  <td className="number">{count(calls)}</td>
+                  <td className="mono">{fields.join(", ") || "–"}</td>
+                  <td className="mono">{filtered.join(", ") || "–"}</td>
                 </tr>
               ))}
             </Table>

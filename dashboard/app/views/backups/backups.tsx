@@ -64,9 +64,9 @@ export function Backups() {
           onCopied={refetch}
           onCancel={() =>
             void run(
-              "Cancelling…",
+              "Canceling…",
               () => adminSession.fetch("/api/admin/restore", { method: "DELETE" }),
-              "Restore cancelled.",
+              "Restore canceled.",
             )}
           onRestart={() =>
             ask({
@@ -224,7 +224,7 @@ function StagedRestore({ staged, restart, busy, onCopied, onCancel, onRestart }:
       </dl>
       {restart === false && (
         <p className="quiet">
-          This server runs without a supervisor. Stop and start it manually, or run it under one with
+          This server runs without a supervisor. Stop and start it manually, or run it under one with{" "}
           <code>--restart-exit-code</code>.
         </p>
       )}

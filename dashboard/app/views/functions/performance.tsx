@@ -75,7 +75,7 @@ export function AllFunctions() {
       rows={rows}
       row={({ function: path, kind, figures }) => (
         <tr key={`${kind} ${path}`}>
-          <td>
+          <td className="wrap">
             <a className="mono" href={href(["functions", path])}>{path}</a> <KindBadge kind={kind} />
           </td>
           {COLUMNS.map(({ name }) => (

@@ -337,7 +337,9 @@ export function Logs() {
                   >
                     {run.function}
                   </button>{" "}
-                  <Badge>{run.kind}</Badge>
+                  <span className="kind">
+                    <Badge>{run.kind}</Badge>
+                  </span>
                 </td>
                 <td className={run.caller === null ? "quiet" : undefined}>{nameOf(run.caller)}</td>
                 <td>

@@ -11,7 +11,7 @@ import { attempt, showToast } from "../../ui/toasts.tsx";
 import { countOf } from "../../ui/format.tsx";
 import { useSaveKey } from "../../ui/save_key.ts";
 import { Card, Empty, Loading, View } from "../../ui/view.tsx";
-import { labelOf, type Section, sectionsOf } from "../../ui/setting_words.ts";
+import { labelOf, type Section, sectionsOf, withLabels } from "../../ui/setting_words.ts";
 import { Providers } from "./providers.tsx";
 import { Setting } from "./setting_field.tsx";
 import { TestBucket, TestLocations } from "./test_locations.tsx";
@@ -141,7 +141,7 @@ function SectionForm({ section: { name: sectionName, title, text, settings, test
     } catch (failure) {
       const data = (failure as { readonly data?: { readonly name?: string | null } | null }).data;
       const text = failure instanceof Error ? failure.message : String(failure);
-      setError({ name: data?.name ?? null, text });
+      setError({ name: data?.name ?? null, text: withLabels(text) });
     }
     setBusy(false);
   }
