@@ -1,6 +1,6 @@
 /**
- * The program that `deno compile` makes. Its launcher is run by the runtime, from the folder it is compiled from; compiled,
- * it is run where there is a `denort`.
+ * The program that `deno compile` creates. The runtime runs its launcher from its source folder. The compiled program is
+ * tested if a `denort` is installed.
  */
 import assert from "node:assert/strict";
 import { compileLauncher, launcherFlags, writeLauncher } from "../../mod/build/compiled.ts";
@@ -101,7 +101,7 @@ Deno.test("the launcher runs the server and ends with it", async (t) => {
     },
   );
 
-  await t.step("a killed launcher takes the server with it", async () => {
+  await t.step("a killed launcher ends the server too", async () => {
     const { process, url } = await machine.serve(launcher);
     assert.deepEqual(await call(url, "query", "notes:list"), ["HELLO"]);
     const tree = await processTree(process.pid);

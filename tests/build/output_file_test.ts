@@ -36,7 +36,7 @@ Deno.test("a file that is written replaces the one before it", () =>
   }));
 
 for (const build of ["single_file", "compiled"]) {
-  Deno.test(`a folder stays where ${build}.ts is to write a file`, () =>
+  Deno.test(`a folder is not replaced where ${build}.ts is to write a file`, () =>
     inTempDir(async (dir) => {
       const target = join(dir, "syncline");
       await Deno.mkdir(target);
@@ -48,7 +48,7 @@ for (const build of ["single_file", "compiled"]) {
     }));
 }
 
-Deno.test("a file stays where a folder will be written", () =>
+Deno.test("a file is not replaced where a folder will be written", () =>
   inTempDir(async (dir) => {
     const target = join(dir, "npm");
     await Deno.writeTextFile(target, "kept");

@@ -13,7 +13,7 @@ Deno.test("the single file serves without Deno", async (t) => {
   await t.step(
     "a server runs functions with packages, makes thumbnails and ends with all it started",
     async () => {
-      // As on a machine whose npm has another registry: nothing is asked of any.
+      // Like a machine whose npm uses another registry, which must receive no request.
       const registry = { NPM_CONFIG_REGISTRY: "http://127.0.0.1:9/" };
       const { process, output, url } = await machine.serve([file], registry);
       const health = await fetch(`${url}/api/health`);

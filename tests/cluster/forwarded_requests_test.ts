@@ -27,7 +27,7 @@ async function textOf(conn: Deno.Conn): Promise<string> {
   return await new Response(conn.readable).text();
 }
 
-Deno.test("[PG9] a response sent before the whole request was read arrives, and both ends see the end", async () => {
+Deno.test("[PG9] a response sent before the whole request was read arrives, and both sides detect the end", async () => {
   const { client, server, done } = await relayed(new AbortController().signal);
   const sending = (async () => {
     const chunk = new Uint8Array(65_536);

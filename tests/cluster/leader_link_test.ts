@@ -1,4 +1,4 @@
-/** The link of a server to the cluster's leader over the network: TLS, reconnects, and limits for strangers. */
+/** The link of a server to the cluster's leader over the network: TLS, reconnects, and limits for unauthenticated clients. */
 import assert from "node:assert/strict";
 import { linkLimits } from "../../mod/cluster/limits.ts";
 import {
@@ -235,7 +235,7 @@ Deno.test("[PG17] a stranger has two seconds to authenticate, and one address ha
   const connect = () => Deno.connect({ hostname: "127.0.0.1", port: leading.port });
   const silent: Deno.Conn[] = [];
   for (let n = 0; n < linkLimits.handshakesOfAddressMax; n++) silent.push(await connect());
-  // Further connections of the same address are closed at once.
+  // Further connections of the same address are closed immediately.
   await closedBy(await connect());
   clock.move(linkLimits.strangerMs - 1);
   const ended = silent.map(closedBy);

@@ -78,7 +78,7 @@ Deno.test("[WK9] a long frame before the handshake, and an invalid one after it,
   await using world = new LinkWorld();
   const early = await world.connect();
   await early.write(new Uint8Array([0, 0x10, 0, 0]));
-  // Closed, at once or with a reset.
+  // Closed immediately or with a reset.
   assert.equal(await early.read(new Uint8Array(1)).catch(() => null), null);
   early.close();
   for (

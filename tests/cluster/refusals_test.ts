@@ -91,7 +91,7 @@ Deno.test("[PG11] the address is validated first, and certificates are verified 
   for (const [text, reason] of wrong) assert.throws(() => parsePostgresUrl(text), reason);
 });
 
-/** All that a folder holds, by path, but for what looking into a database leaves beside it. */
+/** All files of a folder by path, except those that inspecting a database creates. */
 async function contentsOf(folder: string): Promise<Record<string, string>> {
   const contents: Record<string, string> = {};
   for await (const { name, isDirectory } of Deno.readDir(folder)) {
@@ -106,7 +106,7 @@ async function contentsOf(folder: string): Promise<Record<string, string>> {
   return contents;
 }
 
-/** All that a database holds, by schema and table. */
+/** The contents of a database, by schema and table. */
 async function rowsOf(client: Client): Promise<Record<string, string>> {
   const { rows: schemas } = await client.query<{ name: string }>(
     "select nspname as name from pg_namespace where nspname !~ '^(pg_|information_schema)' order by 1",
@@ -166,7 +166,7 @@ Deno.test(
       `The cluster's database at ${here} refuses: permission denied for database ${name}: ` +
         "grant this user the right to create the schema, or the ownership of the schema",
     );
-    // One that was given its schema needs no other right; without one to its tables it is no way in.
+    // A user with a given schema needs no other privilege, and cannot join without privileges on its tables.
     await admin.query("create schema given authorization guest");
     await join_("given", { url: `${postgres.url(name, "guest")}?schema=given` });
 
@@ -204,7 +204,7 @@ Deno.test(
     );
     await admin.query("update syncline.cluster set format = 2");
     const url2 = await postgres.database();
-    // A schema of another program with one of the table names. The local database stays unchanged.
+    // A schema of another program with one of the table names. The local database is not changed.
     looks = await postgres.client(new URL(url2).pathname.slice(1));
     await looks.query("create table public.log (line text)");
     await refused(

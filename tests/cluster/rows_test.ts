@@ -65,7 +65,7 @@ class Side implements AsyncDisposable {
     });
   }
 
-  /** The row behind the last one. */
+  /** The row after the last one. */
   next(body = "row"): JournalRow {
     const { seq, ts, sum } = this.#head;
     const row = { seq: seq + 1, tsBefore: ts, ts: ts + 1, at: 1.5, body };
@@ -329,10 +329,10 @@ Deno.test(
     const rows = a.rows();
     const one = a.next("one");
     assert.equal(await rows.append(one), null);
-    // Sent before, as when the connection broke behind it: it is found, not sent again.
+    // Already sent before the connection broke: it is found, not sent again.
     assert.equal(await rows.append(one), null);
     assert.deepEqual(a.lost, []);
-    // The connection is cut from the other side, with rows on their way.
+    // The other side cuts the connection while rows are in transit.
     const admin = await postgres.client("postgres");
     for (let round = 0; round < 20; round++) {
       const appending = rows.append(a.next(`round ${round}`));
@@ -505,7 +505,7 @@ Deno.test("[PG5] after many commits, the next read waits for more rows for a bou
     position = { ...position, seq, ts, sum };
     return items.length;
   };
-  /** Reads on, with the clock going, once it waits for nothing else; how long that takes. */
+  /** Continues reading while the clock runs, until only the clock is waited for. Returns the duration. */
   const readOn = async (then = () => {}) => {
     const from = clock.now();
     let ms: number | null = null;
@@ -596,7 +596,7 @@ Deno.test(
     assert.equal((await rows.append({ ...head, body: "never sent" }))?.known, true);
     await postgres.up();
     await until(async () => await rows.append(head) === null, { what: "rows are appended again" });
-    // Locks that are not to be had, and a statement that is cancelled, say nothing of whose the log is.
+    // Unavailable locks and canceled statements do not show which server owns the log.
     const client = await postgres.client(name);
     await client.query(`alter database ${name} set lock_timeout = 20`);
     await client.query(
@@ -630,7 +630,7 @@ Deno.test(
     await until(async () => await rows.append(unwritten) === null, { what: "rows are appended again" });
     assert.deepEqual(a.lost, []);
     assert.deepEqual((await a.logged()).map(({ seq }) => seq), [1, 2, 3, 4]);
-    // A writer may begin where the rows end, and nowhere else.
+    // A writer may start only at the end of the rows.
     assert.equal(await rows.begins(unwritten), null);
     const behind = rows.begins(head);
     await until(() => a.lost.length === 1, { what: "the failure is detected" });
@@ -944,7 +944,7 @@ Deno.test("[PG22] a lease with a silent connection stays valid, counted from the
   assert.deepEqual(await it.renew(2 * clusterLimits.leaseAnswerMs), { others: 2 });
   assert.equal(it.asked.at(-1), `fresh ${2 * clusterLimits.leaseAnswerMs}`);
   assert.deepEqual([it.lapses, it.ended, it.lease.isSure], [0, 1, true]);
-  // It is given away by whichever hears of it.
+  // Any server that is notified releases it.
   it.asked.length = 0;
   const released = it.lease.release();
   await it.clock.advance(2 * clusterLimits.leaseAnswerMs);

@@ -24,7 +24,7 @@ async function get(server: TestServer, path: string, bearer?: string) {
 const leads = async (server: TestServer) =>
   (await get(server, "/api/health/ready")).body.cluster?.role === "leader";
 
-/** Of a socket that asks for the notes first. */
+/** A socket whose first request is for the notes. */
 const WATCHES_NOTES = {
   type: "ModifyQuerySet",
   baseVersion: 0,
@@ -43,7 +43,7 @@ Deno.test(needs(postgres, "servers on one PostgreSQL"), async (t) => {
   let bearer = "";
   let [a, b] = [undefined, undefined] as unknown as [TestServer, TestServer];
 
-  await steps.step("[PG10] a folder with data starts a cluster and makes its first snapshot", async () => {
+  await steps.step("[PG10] a folder with data starts a cluster and creates its first snapshot", async () => {
     {
       await using alone = await rig.start("a", { cluster: null });
       bearer = await bearerOf(alone);
@@ -329,7 +329,7 @@ Deno.test(needs(postgres, "servers on one PostgreSQL"), async (t) => {
         await add(then, "of its own");
       }
       assert.ok((await notes(b)).includes("a mistake"));
-      // It reads large answers, perhaps over a slow link.
+      // It reads large responses, perhaps over a slow link.
       await using reading = restoreConnection(address);
       const [limit] = await reading.query({ name: "limit", text: "show statement_timeout" });
       assert.deepEqual(limit, { statement_timeout: "30s" });

@@ -217,7 +217,7 @@ Deno.test("[WK1] several processes share the port", async (t) => {
   await until(async () => (await server.workers()).length === WORKERS - 1);
   await server.call("mutation", "bank:open", { count: ACCOUNTS, each: EACH });
 
-  await t.step("[WK1] every request is answered alike, whichever process takes it", async () => {
+  await t.step("[WK1] every process answers every request alike", async () => {
     const texts = new Set<string>();
     for (let i = 0; i < 24; i++) {
       const headers = { connection: "close" };
@@ -308,7 +308,7 @@ Deno.test("[WK1] several processes share the port", async (t) => {
     await until(() => everywhere(runs, (now) => now >= runsBefore + count));
   });
 
-  await t.step("[WK2] all of them see every mutation whole and in order, on all processes", async () => {
+  await t.step("[WK2] all clients see every mutation completely and in order, on all processes", async () => {
     movers.push(...clients.map((client, i) => new Mover(client, `mover ${i}`)));
     await progress(movers);
     assert.ok(movers.every(({ views }) => views > 0));

@@ -82,7 +82,7 @@ function withReact(text: string): string {
   });
 }
 
-/** `syncline/test` as the npm package has it, which does not import the server: the check takes half the processor time. */
+/** `syncline/test` like in the npm package, which does not import the server, so that the check takes half the time. */
 function withPackagedTests(text: string): string {
   const { imports, ...rest } = JSON.parse(text);
   const test = join(repository, "mod/testing/node/mod.ts");

@@ -38,7 +38,7 @@ function fileOf({ text }: CodeBlock): { readonly name: string; readonly isAdditi
   return name === undefined ? null : { name, isAddition: addition !== undefined };
 }
 
-/** Cells of the tables whose heads begin with `first`, without those heads. */
+/** Cells of the tables whose header rows start with `first`, without those rows. */
 export function tableRows(markdown: string, first: string): string[][] {
   const rows: string[][] = [];
   const lines = markdown.split("\n");
@@ -59,7 +59,7 @@ const APP_PAGES: Readonly<Record<string, string>> = {
   "docs/quickstart.md": "quickstart",
   "docs/tutorial.md": "tutorial",
 };
-/** Apps that start from a template, without the files that their page asks readers to delete. */
+/** Apps of a template, without the files that their page asks readers to delete. */
 const FROM_TEMPLATE: Readonly<
   Record<string, { readonly template: "react" | "showcase"; readonly deleted: readonly string[] }>
 > = {

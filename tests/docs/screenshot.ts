@@ -1,5 +1,5 @@
 /**
- * Makes the README's picture, `docs/images/syncline.png`: two browsers in the chat example and the dashboard, all of one
+ * Creates the README's picture, `docs/images/syncline.png`: two browsers in the chat example and the dashboard, all of one
  * running server. `deno task build:screenshot` runs it; it needs a Chromium.
  */
 import type { Browser, Page } from "playwright-core";

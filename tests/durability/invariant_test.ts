@@ -107,6 +107,6 @@ Deno.test("two queries over a + b never differ in a Transition under concurrent 
   await compareTransitions(rounds * TRANSITIONS_PER_ROUND, { slowReaders: 0 });
 });
 
-Deno.test("two queries over a + b never differ in a Transition beside a slow query over both", async () => {
+Deno.test("two queries over a + b never differ in a Transition while a slow query over both runs", async () => {
   await compareTransitions(rounds * TRANSITIONS_PER_ROUND_SLOW, { slowReaders: SLOW_READERS });
 });

@@ -1,4 +1,4 @@
-/** `kill -9` of the whole server at random moments: nothing acknowledged is lost, nothing is halved or repeated. */
+/** `kill -9` of the whole server at random times: no acknowledged append is lost, halved or repeated. */
 import assert from "node:assert/strict";
 import { isRunning, killAll, processTree } from "../support/processes/process_tree.ts";
 import { ServerProcess } from "../support/processes/server_process.ts";
@@ -57,7 +57,7 @@ async function checkComplete(server: ServerProcess, appenders: Appender[], from:
   }));
 }
 
-Deno.test("acknowledged mutations survive kill -9 of the server, whole and once, and are replayed from the record", async () => {
+Deno.test("acknowledged mutations survive kill -9 of the server, completely and once, and are replayed from the record", async () => {
   await using dataFolder = new TempFolder();
   const dataDir = dataFolder.path;
   const appenders = Array.from({ length: WRITERS }, (_, writer) => new Appender(writer, { session: true }));

@@ -1,7 +1,7 @@
 /**
- * Attacks on a real server, each beside a bystander: one ordinary user whose calls must be answered. The attacks are in
- * `scenarios/`. `SYNCLINE_HOSTILE_ROWS` picks those whose rule or name contains it. `deno task bench hostile` runs the same
- * attacks and measures how long the bystander waits.
+ * Attacks on a real server with a bystander, an ordinary user whose calls must be answered. The attacks are in
+ * `scenarios/`. `SYNCLINE_HOSTILE_ROWS` selects those whose rule or name contains it. `deno task bench hostile` runs the same
+ * attacks and measures the bystander's latency.
  */
 import assert from "node:assert/strict";
 import { isLongRun } from "../support/long_runs.ts";

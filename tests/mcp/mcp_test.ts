@@ -103,7 +103,7 @@ Deno.test("MC1 MC2 MC3 MC4 an agent does the tasks of a backend developer", asyn
     assert.match(await reader.refused("read_documentation", { page: "../README" }), /There is no page/);
   });
 
-  await t.step("2. it learns the tables, schemas and indexes", async () => {
+  await t.step("2. it reads the tables, schemas and indexes", async () => {
     const tables = await reader.json("list_tables");
     const notes = tables.find(({ name }: { name: string }) => name === "notes");
     assert.equal(notes.documents, 0);
@@ -113,7 +113,7 @@ Deno.test("MC1 MC2 MC3 MC4 an agent does the tasks of a backend developer", asyn
     assert.match(await reader.refused("describe_table", { table: "none" }), /"none" not found/);
   });
 
-  await t.step("3. it learns the functions and their arguments", async () => {
+  await t.step("3. it reads the functions and their arguments", async () => {
     const all = await reader.json("list_functions", { prefix: "notes:" });
     assert.deepEqual(
       all.map(({ path, kind, visibility }: Record<string, string>) => `${path} ${kind} ${visibility}`)
@@ -249,7 +249,7 @@ Deno.test("MC1 MC2 MC3 MC4 an agent does the tasks of a backend developer", asyn
   });
 });
 
-Deno.test("MC1 only administrators connect, by POST, and only the command line calls the action behind it", async () => {
+Deno.test("MC1 only administrators connect, by POST, and only the command line calls its action", async () => {
   await using server = await startTestServer({ functions });
   const { body: ada } = await server.post("/api/auth/signup", {
     email: "ada@example.com",
@@ -340,7 +340,7 @@ Deno.test("MC6 a program with an API key has tools for the functions of the key 
 Deno.test({
   name:
     "MC5 the command serves MCP over standard input and output, for the server of a data folder or at a URL",
-  // The transport of the SDK leaves timers behind.
+  // The transport of the SDK does not clear its timers.
   sanitizeOps: false,
   sanitizeResources: false,
   async fn() {

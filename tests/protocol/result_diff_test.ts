@@ -102,7 +102,7 @@ Deno.test("DF5 a row added at the front and one removed at the end are two small
   assert.deepEqual(diffOf(before, [added, ...before.slice(0, 49)]), { $a: [[added], 49, -1] });
 });
 
-Deno.test("DF5 a row that moved and changed is sent whole, the others stay", () => {
+Deno.test("DF5 a row that moved and changed is sent completely, the others are not sent", () => {
   const before = rows(10);
   const changed = { ...before[0], likes: 42 };
   assert.deepEqual(diffOf(before, [...before.slice(1), changed]), { $a: [-1, 9, [changed]] });

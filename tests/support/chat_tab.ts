@@ -6,7 +6,7 @@ import type { Browser, Page } from "playwright-core";
 export class ChatTab {
   readonly page: Page;
   readonly errors: string[] = [];
-  /** Held messages of the server; `null` while they pass. */
+  /** Held messages of the server; `null` while they are forwarded. */
   #held: (() => void)[] | null = null;
 
   private constructor(page: Page) {
@@ -29,12 +29,12 @@ export class ChatTab {
     return tab;
   }
 
-  /** Holds the server's messages back from now on. */
+  /** Holds the server's later messages. */
   holdAnswers(): void {
     this.#held ??= [];
   }
 
-  /** Lets the server's messages through, those first that were held back. */
+  /** Forwards the held messages of the server, and later ones. */
   passAnswers(): void {
     const held = this.#held ?? [];
     this.#held = null;
@@ -56,7 +56,7 @@ export class ChatTab {
     await box.press("Enter");
   }
 
-  /** Says many things at once, faster than anybody types. */
+  /** Sends many messages, faster than a user types. */
   async saysAll(texts: readonly string[]): Promise<void> {
     await this.page.evaluate(async (texts) => {
       const { hash } = (globalThis as unknown as { location: Location }).location;
@@ -71,7 +71,7 @@ export class ChatTab {
     }, texts);
   }
 
-  /** Waits until a message of a person is there and no longer on its way. */
+  /** Waits until a message of a user is displayed and acknowledged. */
   async sees(name: string, text: string): Promise<void> {
     const message = this.page.locator(".message:not(.pending)").filter({ hasText: text });
     await message.waitFor();

@@ -7,7 +7,7 @@ import { HANG_MS } from "./waiting.ts";
 const LAUNCH_FLAGS = [
   "--no-sandbox",
   "--disable-dev-shm-usage",
-  // Looking for the system's extensions takes a fifth of a start.
+  // Searching the system's extensions takes a fifth of a start.
   "--disable-extensions",
   "--disable-gpu",
   "--disable-quic",

@@ -34,9 +34,9 @@ interface Times {
 
 function childTimes(): Times {
   if (Deno.build.os !== "linux") return { userMs: 0, systemMs: 0 };
-  // The runtime lets programs read /proc only with all permissions.
+  // The runtime requires all permissions for /proc, except in child programs.
   const { stdout } = new Deno.Command("cat", { args: [`/proc/${Deno.pid}/stat`] }).outputSync();
-  // The program's name is in parentheses and may contain spaces. See proc(5) for the fields behind it.
+  // The program's name is in parentheses and may contain spaces. See proc(5) for the fields after it.
   const fields = new TextDecoder().decode(stdout).split(") ")[1]?.split(" ") ?? [];
   const ms = (ticks: string | undefined) => Number(ticks) * 1000 / TICKS_PER_SECOND;
   return { userMs: ms(fields[13]), systemMs: ms(fields[14]) };

@@ -20,7 +20,7 @@ import type {
 import type { AuthScope, Identity } from "../../mod/functions/identity.ts";
 import { failed, type Outcome } from "../../mod/functions/outcome.ts";
 
-/** Thrown by a function whose arguments do not fit. */
+/** Thrown by a function whose arguments are invalid. */
 export class ArgsError extends Error {}
 
 /** Paths of functions by their kind. */
@@ -86,7 +86,7 @@ export abstract class HostDouble implements FunctionHost {
   /** Commits arrived as rows: listeners that let them pass are not called. */
   protected tellFollowed(group: FollowedGroup): void {
     if (group.count === 0) return;
-    // All are asked first, as in the product.
+    // All are started first, like in the product.
     const concerned = this.#commitListeners.filter(({ passes }) => !passes(group));
     for (const { report } of concerned) report(group.entries());
   }

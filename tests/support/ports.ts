@@ -4,7 +4,7 @@
  */
 const FIRST = 10_000;
 const COUNT = 20_000;
-/** Test processes that run at the same time begin at different ports. */
+/** Concurrent test processes start at different ports. */
 const PORTS_OF_PROCESS = 50;
 
 let next = Deno.pid * PORTS_OF_PROCESS;

@@ -1,4 +1,4 @@
-/** Makes zip archives. */
+/** Creates zip archives. */
 import { Buffer } from "node:buffer";
 import { crc32, deflateRawSync } from "node:zlib";
 

@@ -164,7 +164,7 @@ Deno.test("DV7 a caller's requests carry its token; a session that has ended is 
   assert.deepEqual([refused.status, (await refused.json()).errorData.code], [401, "invalid_token"]);
 });
 
-Deno.test("DV7 a body that breaks off does so for its reader, and its status stays", async () => {
+Deno.test("DV7 an aborted body fails for its reader, and its status remains", async () => {
   await using server = await createTestServer({ functionsDir });
   const response = await server.fetch("/breaks");
   assert.equal(response.status, 200);

@@ -22,7 +22,7 @@ export function singleFile(): Promise<string> {
 
 async function build({ path }: TempFolder): Promise<string> {
   const file = `${path}/syncline`;
-  // Compresses less than the build asks for, in a third of the time.
+  // Compresses less than the build requires, in a third of the time.
   await Deno.mkdir(`${path}/bin`);
   await Deno.writeTextFile(`${path}/bin/gzip`, `#!/bin/sh\nexec ${onPath("gzip")} -1\n`, { mode: 0o755 });
   const { success, stderr } = await new Deno.Command("deno", {

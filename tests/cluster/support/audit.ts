@@ -26,7 +26,7 @@ export class Audit {
     }
   }
 
-  /** Transfers of a client are numbered without a hole: one that is missing was lost, and one twice was made twice. */
+  /** Transfers of a client have consecutive numbers: a missing one was lost, and a repeated one was executed twice. */
   async #checkLedger(
     server: ClusterProcess,
     { client, count }: { readonly client: string; readonly count: number },

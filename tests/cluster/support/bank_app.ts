@@ -1,7 +1,7 @@
-/** An app whose balances are always as much together, and which notes each transfer once. */
+/** An app whose balances have a constant sum, and which records each transfer once. */
 export const ACCOUNTS = 8;
 export const BALANCE = 100;
-/** Transfers of a client that `bank:ledger` lists at once. */
+/** Transfers of a client that one call of `bank:ledger` lists. */
 export const LEDGER_ROWS = 2_000;
 
 export const bankApp = {

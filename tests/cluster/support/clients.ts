@@ -4,7 +4,7 @@ import { ACCOUNTS, BALANCE } from "./bank_app.ts";
 import { type ShownAt, SocketView } from "./socket_view.ts";
 import type { ClusterProcess } from "./server_processes.ts";
 
-/** Timeout of a request, after which the client asks another server. */
+/** Timeout of a request, after which the client tries another server. */
 const ANSWER_MS = 6_000;
 /** Pause between writes of a client, and between attempts. */
 const NEXT_MS = 100;
@@ -166,7 +166,7 @@ export class Clients implements AsyncDisposable {
 
   async #write(client: string, seed: number): Promise<void> {
     const session = crypto.randomUUID();
-    // Each client stays with one server until that does not answer.
+    // Each client uses one server until it does not answer.
     let server = seed;
     await pause(NEXT_MS * Math.random());
     for (let n = 0; !this.#stopped; n++) {

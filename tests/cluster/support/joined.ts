@@ -6,7 +6,7 @@ import type { TempFolder } from "../../support/temp_folder.ts";
 
 export interface JoinOptions extends Partial<Pick<ClusterOptions, "leaseMs" | "startMs" | "log">> {
   readonly dataDir: string;
-  /** Holds the snapshots. */
+  /** Folder of the snapshots. */
   readonly folder: TempFolder;
 }
 

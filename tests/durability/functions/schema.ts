@@ -5,7 +5,7 @@ import { z } from "zod";
 const entry = { writer: z.int(), sequence: z.int() };
 
 export default defineSchema({
-  /** Each append writes one document here and the same in `rights`. */
+  /** Each append writes the same document here and in `rights`. */
   lefts: defineTable(entry).index("by_writer", ["writer", "sequence"]),
   rights: defineTable(entry).index("by_writer", ["writer", "sequence"]),
   /** Number of appends of each writer. */

@@ -1,5 +1,5 @@
 /**
- * A client of `/api/sync` that trusts nothing: it applies every Transition as the contract says and notes each break of the
+ * A client of `/api/sync` that applies every Transition as the contract says and records each violation of the
  * contract. It has no reconnection of its own, because the tests decide what is sent again.
  */
 import { RawWebSocket } from "../../support/processes/raw_websocket.ts";
@@ -21,7 +21,7 @@ export interface SyncClientOptions {
 }
 
 export class SyncClient implements AsyncDisposable {
-  /** Breaks of the contract, in the order they were seen. */
+  /** Violations of the contract, in order. */
   readonly violations: string[] = [];
   /** The result of each query, of those that have one. */
   readonly results = new Map<number, unknown>();
@@ -31,7 +31,7 @@ export class SyncClient implements AsyncDisposable {
   #socket: RawWebSocket | null = null;
   #querySet = 0;
   #nextQueryId = 0;
-  /** ts of responses whose effects no Transition has shown yet. */
+  /** ts of responses whose effects are in no Transition yet. */
   #owedTs = 0;
 
   private constructor(options: SyncClientOptions) {

@@ -27,7 +27,7 @@ const weights = {
   remove: 2,
   mutate: 14,
   repeat: 1,
-  /** A mutation that writes nothing, without a name, as over HTTP: its group has no row. */
+  /** A mutation without writes and without a request id, like over HTTP: its group has no row. */
   readOnce: 5,
   authenticate: 2,
   drop: 0.7,
@@ -70,7 +70,7 @@ type Deed = keyof typeof weights;
 export interface ClusterSimulationOptions {
   readonly seed: number;
   readonly steps: number;
-  /** A planted bug: sockets are accepted at once, regardless of what their clients have seen elsewhere. */
+  /** A planted bug: sockets are accepted immediately, regardless of what their clients have seen elsewhere. */
   readonly letsInAtOnce?: boolean;
 }
 
@@ -80,7 +80,7 @@ export interface ClusterReport extends SimulationReport {
   readonly foundLater: number;
   /** Mutations that were rejected, or whose outcome was unknown then. */
   readonly unreported: number;
-  /** Rows of a leader whose time was over, which were refused. */
+  /** Refused rows of a leader whose lease had expired. */
   readonly fenced: number;
   /** Jumps of the database's clock while a server had the lease. */
   readonly jumps: number;
@@ -350,7 +350,7 @@ class ClusterSimulation implements Disposable {
       if (server.failure !== null) throw server.failure;
       server.renewIfWanted();
     }
-    // A leader whose server restarts, or is dead, closes its links.
+    // A leader whose server restarts or is down closes its links.
     const hosts = this.#servers.map(({ served }) => served?.host);
     for (const { link } of this.#servers) if (link !== null && !hosts.includes(link.leader)) link.cut();
     await settle();

@@ -105,7 +105,7 @@ export const plantedBugs: Record<string, () => Disposable> = {
         };
       },
     }),
-  /** A new socket is shown any existing results, however old. */
+  /** A new socket gets existing results, however old. */
   "a first Transition of long ago": () =>
     replaced(Transitions.prototype, {
       name: "observed",

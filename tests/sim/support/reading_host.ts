@@ -32,7 +32,7 @@ export abstract class ReadingHost extends HostDouble implements Disposable {
   protected readonly random: Random;
   #readers: Reader[] = [];
   readonly #unpinned: RunningWave[] = [];
-  /** Parts whose reader died. */
+  /** Partitions whose reader died. */
   readonly #lost: Part[] = [];
 
   constructor(random: Random) {

@@ -1,4 +1,4 @@
-/** Accounts of the simulation: tokens such as `u1.s2`, sessions that end, verifications that take their time. */
+/** Accounts of the simulation: tokens such as `u1.s2`, sessions that end, slow verifications. */
 import { anonymous, type Identity } from "../../../mod/functions/identity.ts";
 import type { Authenticator, SessionEnd, Verification } from "../../../mod/sync/authenticator.ts";
 

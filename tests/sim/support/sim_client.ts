@@ -65,7 +65,7 @@ interface Connection {
   readonly steps: SentStep[];
   /** Tokens by identity version. */
   readonly tokens: (string | null)[];
-  /** Token that calls sent now are made with. */
+  /** Token of new calls. */
   token: string | null;
   querySet: number;
   identity: number;
@@ -84,7 +84,7 @@ interface Connection {
   readonly observedTs: number;
   /** The newest commit that its server knew when it connected. */
   readonly connectedTs: number;
-  /** Whether it may show less than its client has seen: the server has waited for long enough. */
+  /** Whether its state may be older than its client has seen, because the server has waited until the timeout. */
   readonly older: () => boolean;
 }
 
@@ -111,7 +111,7 @@ export class SimClient {
     this.options = options;
   }
 
-  /** Connects, and takes up what an earlier socket left. */
+  /** Connects and resumes the state of an earlier socket. */
   connect(
     hub = this.options.hub,
     { older = () => false }: { readonly older?: () => boolean } = {},
@@ -235,7 +235,7 @@ export class SimClient {
       identityOf(connection.token).sessionId === sessionId;
   }
 
-  /** Its session has just ended: the AuthError is the last it hears. */
+  /** Its session has just ended: the AuthError is its last message. */
   checkSessionEnded(): void {
     const { socket } = this.connection ?? {};
     assert.equal(socket?.newestFrame, '{"type":"AuthError","error":"session has ended"}');

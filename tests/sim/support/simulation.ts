@@ -1,6 +1,6 @@
 /**
  * The simulation: the real hub and the real engine, with clock, sockets and deaths in the hands of a seed, many model
- * clients, and an oracle that says after each step what must be true.
+ * clients, and an oracle that checks the state after each step.
  */
 import assert from "node:assert/strict";
 import { Hub } from "../../../mod/sync/hub.ts";
