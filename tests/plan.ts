@@ -1,5 +1,5 @@
 /**
- * Distributes test files over processes. Loading what a file tests takes longer than running most files, so small files
+ * Distributes test files over processes. Loading modules takes longer than running most files, so small files
  * share a process, in which one module imports them all.
  */
 import { dirname, join } from "node:path";
@@ -97,7 +97,7 @@ const ISOLATED = [
 const NOT_SHARED =
   /hromium|testDashboard|with(?:Client|Hooks)Page|new Worker|^ +sanitize\w+: false|Deno\.(?:chdir|exit|env\.(?:set|delete)|test\.(?:before|after))/m;
 
-/** Folders whose files share what they build. */
+/** Folders whose files share built files. */
 const BUILD = ["tests/build"];
 
 /** Files in one process: a crash takes all of them. */

@@ -1,4 +1,4 @@
-/** The exporters of OpenTelemetry in the repository are what the packages give, and are loaded only if they are used. */
+/** The exporters of OpenTelemetry in the repository match the packages, and are loaded only if they are used. */
 import assert from "node:assert/strict";
 import { posix } from "node:path";
 import { stop } from "esbuild";

@@ -1,6 +1,6 @@
 /**
- * The README's commands in a fresh clone with empty caches: with Deno, and with Node alone. It downloads what a newcomer
- * downloads and runs the whole test suite, so it is not part of it: `deno task test:long readme`.
+ * The README's commands in a fresh clone with empty caches: with Deno, and with Node alone. It downloads all packages and
+ * runs the complete test suite, so it is a separate task: `deno task test:long readme`.
  */
 import assert from "node:assert/strict";
 import { delimiter, join } from "node:path";

@@ -82,7 +82,7 @@ Deno.test("acknowledged mutations survive kill -9 of the server, completely and 
         for (const sequence of again) appender.resend(sequence);
       }
       await until(() => appenders.every(({ awaited }) => awaited === 0), {
-        what: "answers to what was sent again",
+        what: "answers to repeated requests",
         server,
       });
       assert.deepEqual(violations(), [], `seed ${seed}, round ${round}`);

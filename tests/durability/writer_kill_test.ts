@@ -90,7 +90,7 @@ Deno.test("kill -9 of the writer loses no call, repeats none, hides no commit an
   const dataDir = await Deno.makeTempDir({ prefix: "syncline-kill-" });
   const appenders = Array.from({ length: WRITERS }, (_, writer) => {
     const session = writer % 2 === 0;
-    // A result that a client sees late is not hidden by its next append when that comes later still.
+    // A result that arrives late is detected even if the answer to the client's next append arrives later still.
     return new Appender(writer, writer % 4 < 2 ? { session, pauseMs } : { session });
   });
   const observers: SyncClient[] = [];

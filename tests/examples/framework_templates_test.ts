@@ -88,7 +88,7 @@ async function filesOf(folder: string): Promise<Record<string, string>> {
   return files;
 }
 
-/** Opens the page in a profile of its own, and signs a new user up. */
+/** Opens the page in a separate profile and signs a new user up. */
 async function signedUp(
   browser: Browser,
   { url, name, errors }: { readonly url: string; readonly name: string; readonly errors: Error[] },
@@ -108,7 +108,7 @@ async function signedUp(
 
 Deno.test({
   ...needs(chromium, "NP2 the pages of the templates for other frameworks show each other's changes"),
-  // The browser's driver and the bundler keep timers and pipes of their own.
+  // The browser's driver and the bundler keep their own timers and pipes.
   sanitizeOps: false,
   sanitizeResources: false,
   async fn(t) {

@@ -47,7 +47,7 @@ async function buildPage(dir: string): Promise<void> {
 
 Deno.test({
   ...needs(chromium, "each binding follows live queries, arguments, errors, pages and calls"),
-  // The browser's driver and the bundler keep timers and pipes of their own.
+  // The browser's driver and the bundler keep their own timers and pipes.
   sanitizeOps: false,
   sanitizeResources: false,
   async fn() {

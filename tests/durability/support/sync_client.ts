@@ -1,6 +1,6 @@
 /**
  * A client of `/api/sync` that applies every Transition as the contract says and records each violation of the
- * contract. It has no reconnection of its own, because the tests decide what is sent again.
+ * contract. It does not reconnect, because the tests decide which requests to repeat.
  */
 import { RawWebSocket } from "../../support/processes/raw_websocket.ts";
 import { initialVersion, sameVersion, type StateVersion } from "../../../mod/protocol/state_version.ts";
