@@ -7,6 +7,20 @@ import { FakeClock } from "../support/fake_clock.ts";
 import { until } from "../support/waiting.ts";
 import { DONE, LinkWorld, mutation } from "./support/link_world.ts";
 
+Deno.test("[OT2] a call keeps its trace on the way to the leader", async () => {
+  const calls = new LeaderCalls({ ts: () => 9 });
+  await using world = new LinkWorld();
+  await world.follow(calls);
+  const trace = { traceId: "a".repeat(32), spanId: "b".repeat(16), parentId: "c".repeat(16), sampled: true };
+  const done = calls.mutate({ ...mutation(1), trace });
+  await until(() => world.host.asked.length === 1);
+  const [asked] = world.host.asked;
+  assert.deepEqual(asked?.call.trace, trace);
+  asked?.answer(DONE);
+  await done;
+  calls.close();
+});
+
 Deno.test("[WK2] after a broken link, calls with a replay key go to the next leader, and the outcome of others is unknown", async () => {
   const calls = new LeaderCalls({ ts: () => 9 });
   const first = new LinkWorld();
