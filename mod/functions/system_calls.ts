@@ -61,7 +61,10 @@ export class SystemCalls {
     return resultOf(await this.#port.query({ udfPath, args, identity, origin: "system" }), udfPath);
   }
 
-  /** Like {@linkcode query}, for background work: runs in the writer, so that an idle server needs no reader. */
+  /**
+   * Like {@linkcode query}, for background work: runs in the writer, so that an idle server needs no reader. If the writer
+   * cannot commit, for example because the disk is full, a reader runs it.
+   */
   async queryInWriter<Args extends Record<string, unknown>, Result>(
     reference: FunctionReference<"query", Args, Result>,
     args: Args,
@@ -69,7 +72,11 @@ export class SystemCalls {
     if (this.#port.queryInWriter === undefined) return await this.query(reference, args);
     const udfPath = functionPath(reference);
     const call = { udfPath, args, identity: anonymous, origin: "system" } as const;
-    return resultOf(await this.#port.queryInWriter(call), udfPath);
+    const outcome = await this.#port.queryInWriter(call);
+    return resultOf(
+      outcome.ok || outcome.error.retryable !== true ? outcome : await this.#port.query(call),
+      udfPath,
+    );
   }
 
   async mutate<Args extends Record<string, unknown>, Result>(

@@ -98,7 +98,7 @@ export class ReaderPool implements QueryReaders {
   }
 
   prepare(): void {
-    this.#readers.prepare();
+    if (!this.#held) this.#readers.prepare();
   }
 
   /** Records that commits up to `ts` were published, which releases answers. */
