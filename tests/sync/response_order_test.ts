@@ -49,7 +49,7 @@ class World implements AsyncDisposable {
     const world = new World(host, { starter, clock });
     world.socket.connect({ sessionId: SESSION });
     world.socket.add(0, "list");
-    await until(() => starter.newest("reader").sent.length === 1);
+    await until(() => starter.of("reader")[0]?.sent.length === 1);
     world.socket.mutate(0, "add");
     return world;
   }
