@@ -22,7 +22,7 @@ const SETUPS =
   (Deno.env.get("SYNCLINE_CONSISTENCY_SETUPS") ?? (isLongRun ? "single,workers,cluster" : "single"))
     .split(",");
 const SEED = Number(Deno.env.get("SYNCLINE_CONSISTENCY_SEED") ?? Date.now() % 1_000_000);
-const RUN_MS = Number(Deno.env.get("SYNCLINE_CONSISTENCY_MS") ?? repeats(4_000, 60_000));
+const RUN_MS = Number(Deno.env.get("SYNCLINE_CONSISTENCY_MS") ?? repeats(2_500, 60_000));
 const SOCKETS = repeats(3, 6);
 const CALLERS = repeats(2, 4);
 /** Longest time between faults. */
