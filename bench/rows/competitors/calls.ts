@@ -77,7 +77,7 @@ export async function createRows(
   const many = await compareCalls(context, { pair, calls, clients: CALLERS });
   const one = await compareCalls(context, { pair, calls, clients: 1 });
   await pair.pocketBase.checkSynchronous(synchronous);
-  const mode = `PocketBase with synchronous = ${synchronous.toUpperCase()}`;
+  const mode = `PocketBase with ${synchronous.toUpperCase()}`;
   return [
     comparisonRow(`creates, HTTP, ${CALLERS} callers; ${mode}`, many, rate),
     comparisonRow("the same: p50", many, p50),
