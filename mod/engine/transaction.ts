@@ -176,6 +176,6 @@ export interface WriterDatabase extends Disposable {
   /** Called after a group's answers are sent, with the number of calls: does maintenance under light load. */
   maintain(calls: number): void;
   rollbackGroup(): void;
-  /** Returns the text of the newest committed group; `null` in a new database. */
+  /** Returns the text of the newest committed group that changed the database; `null` in a new database. */
   lastGroup(): string | null;
 }

@@ -376,8 +376,14 @@ class SqliteWriterDatabase implements WriterDatabase {
       const records = this.#records.write();
       const { lastCreationTime } = writes;
       const row = this.#append({ tsBefore, entries, records, lastCreationTime, catalog: null });
-      this.#connection.statement("UPDATE syncline_state SET ts = ?, lastCreationTime = ?, lastGroup = ?")
-        .run(this.#ts, lastCreationTime, text);
+      // A group that only read leaves the database unchanged, so its commit needs no sync.
+      if (
+        this.#ts !== tsBefore || records.length > 0 || lastCreationTime !== this.#lastCreationTime ||
+        row !== null
+      ) {
+        this.#connection.statement("UPDATE syncline_state SET ts = ?, lastCreationTime = ?, lastGroup = ?")
+          .run(this.#ts, lastCreationTime, text);
+      }
       group.isPrepared = true;
       return row;
     } catch (error) {

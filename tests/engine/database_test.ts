@@ -11,11 +11,29 @@ Deno.test("a database keeps everything when it is closed and opened again", () =
   const { result: id } = db.commit((tx) => tx.insert("items", { n: 1 }));
   assert.equal(db.writer.lastGroup(), "");
   db.writer.openGroup();
+  db.writer.beginMutation({ at: 1 }).patch(id, { n: 2 });
+  db.writer.releaseMutation();
   db.writer.commitGroup("the last group");
   db.reopen();
   assert.equal(db.writer.lastGroup(), "the last group");
-  assert.equal(db.writer.ts, 1);
-  assert.equal(db.commit((tx) => tx.get(id)?.["n"]).result, 1);
+  assert.equal(db.writer.ts, 2);
+  assert.equal(db.commit((tx) => tx.get(id)?.["n"]).result, 2);
+});
+
+Deno.test("a group that only read writes nothing", () => {
+  using db = new TestDatabase(tables);
+  const { result: id } = db.commit((tx) => tx.insert("items", { n: 1 }));
+  const { size } = Deno.statSync(`${db.path}-wal`);
+  db.writer.openGroup();
+  assert.equal(db.writer.beginMutation({ at: 1 }).get(id)?.["n"], 1);
+  assert.equal(db.writer.releaseMutation(), null);
+  db.writer.commitGroup("read");
+  assert.equal(db.writer.lastGroup(), "");
+  assert.equal(Deno.statSync(`${db.path}-wal`).size, size);
+  db.writer.openGroup();
+  db.writer.saveRecord({ sessionId: "s", principal: "", requestId: 1 }, "answer");
+  db.writer.commitGroup("recorded");
+  assert.equal(db.writer.lastGroup(), "recorded");
 });
 
 Deno.test("a new database has no group and ts 0", () => {
