@@ -30,7 +30,7 @@ export type EndedSession =
 export interface AccountAuthenticatorOptions {
   readonly accessTokens: AccessTokens;
   readonly external: ExternalIssuers;
-  readonly apiKeys: Pick<ApiKeyVerifier, "verify" | "isLive" | "applyCommits" | "recheck">;
+  readonly apiKeys: ApiKeyVerifier;
   readonly calls: SystemCalls;
   /** Resolves when commits made elsewhere are applied here, or after a timeout; absent if there are none elsewhere. */
   readonly caughtUp?: (() => Promise<void>) | undefined;
@@ -48,7 +48,7 @@ const RECHECKED_AT_ONCE = 256;
 export class AccountAuthenticator {
   readonly #accessTokens: AccessTokens;
   readonly #external: ExternalIssuers;
-  readonly #apiKeys: AccountAuthenticatorOptions["apiKeys"];
+  readonly apiKeys: ApiKeyVerifier;
   readonly #calls: AccountAuthenticatorOptions["calls"];
   readonly #caughtUp: (() => Promise<void>) | undefined;
   readonly #now: () => number;
@@ -58,7 +58,7 @@ export class AccountAuthenticator {
   constructor({ accessTokens, external, apiKeys, calls, caughtUp, now }: AccountAuthenticatorOptions) {
     this.#accessTokens = accessTokens;
     this.#external = external;
-    this.#apiKeys = apiKeys;
+    this.apiKeys = apiKeys;
     this.#calls = calls;
     this.#caughtUp = caughtUp;
     this.#now = now;
@@ -74,7 +74,7 @@ export class AccountAuthenticator {
    * `client` is the sender, whose unknown keys are limited. Throws `RateLimitedError`.
    */
   async verify(token: string, client = "local"): Promise<TokenVerification> {
-    if (isApiKey(token)) return await this.#apiKeys.verify(token, client);
+    if (isApiKey(token)) return await this.apiKeys.verify(token, client);
     const checked = await this.#accessTokens.verify(token, this.#now());
     if (checked === null) return await this.#external.verify(token);
     if (!checked.ok) return checked;
@@ -112,7 +112,7 @@ export class AccountAuthenticator {
   /** Whether the caller's session is active; true for callers without a session unless their credentials ended. */
   async isLive({ key, principal, sessionId }: Identity): Promise<boolean> {
     if (sessionId === null) return true;
-    if (key !== undefined) return await this.#apiKeys.isLive(sessionId);
+    if (key !== undefined) return await this.apiKeys.isLive(sessionId);
     const session = await this.#sessions.find(sessionId);
     if (session === null || session.expiresAt <= this.#now()) return false;
     return principal === `user:${session.userId}` || principal === `admin:${session.adminId}`;
@@ -130,7 +130,7 @@ export class AccountAuthenticator {
 
   /** Applies commits. Call with each group, in order. */
   applyCommits(entries: readonly CommitEntry[]): void {
-    for (const sessionId of this.#apiKeys.applyCommits(entries)) this.#report({ sessionId });
+    for (const sessionId of this.apiKeys.applyCommits(entries)) this.#report({ sessionId });
     for (const principal of this.#external.applyCommits(entries)) {
       this.#report({ principal, withoutSession: true });
     }
@@ -154,7 +154,7 @@ export class AccountAuthenticator {
         }),
       );
     }
-    for (const sessionId of await this.#apiKeys.recheck()) this.#report({ sessionId });
+    for (const sessionId of await this.apiKeys.recheck()) this.#report({ sessionId });
     for (const principal of await this.#external.recheck()) {
       this.#report({ principal, withoutSession: true });
     }

@@ -156,7 +156,7 @@ export const tables = {
     lastUsedAt: instant.optional(),
   }).index("by_credential", ["credentialId"]).index("by_user", ["user"]),
 
-  /** API keys. Deleting a row revokes the key immediately. */
+  /** API keys and deploy keys. Deleting a row revokes the key immediately. */
   _api_keys: defineTable({
     /** Keyed hash of the key, which is shown once and not stored. */
     hash: z.string(),
@@ -168,11 +168,22 @@ export const tables = {
     kinds: z.array(z.enum(keyKinds)),
     /** Patterns of paths. */
     functions: z.array(z.string()),
+    /** Set for a deploy key, which calls no functions. */
+    deploy: z.boolean().optional(),
     expiresAt: instant.optional(),
     /** Id of the user or administrator, or `command line`. */
     createdBy: z.string(),
     lastUsedAt: instant.optional(),
   }).index("by_hash", ["hash"]).index("by_user", ["user"]),
+
+  /** Deploy keys of earlier versions, moved to `_api_keys` when the server starts. */
+  _deploy_keys: defineTable({
+    name: z.string(),
+    hash: z.string(),
+    createdBy: z.string(),
+    lastUsedAt: instant.optional(),
+    revokedAt: instant.optional(),
+  }).index("by_hash", ["hash"]),
 
   /** Used challenges of passkeys, until they expire. */
   _used_challenges: defineTable({

@@ -1,10 +1,10 @@
 /** The commands of the program. */
 import { adminCommands } from "./admin_commands.ts";
-import { apiKeyCommands } from "./api_key_commands.ts";
+import { apiKeyCommands, deployKeyCommands } from "./api_key_commands.ts";
 import { backupCommand } from "./backup_command.ts";
 import type { CommandSpec } from "./command_line.ts";
 import { deployCommands } from "./deploy/deploy_command.ts";
-import { deployKeyCommands, envCommands } from "./deploy/deploy_key_commands.ts";
+import { envCommands } from "./deploy/env_commands.ts";
 import { migrateCommand } from "./deploy/migrate_command.ts";
 import { doctorCommand } from "./doctor_command.ts";
 import { exportCommand } from "./export_command.ts";

@@ -41,7 +41,7 @@ const FUNCTION_RULES: readonly Rule[] = [
   { paths: /^_admin\/functions:watch$/, role: "editor" },
   // Secrets, access and the server itself.
   {
-    paths: /^_admin\/(settings:(set|test\w+)|env:\w+|(apiKeys|deployKeys):(create|revoke))$/,
+    paths: /^_admin\/(settings:(set|test\w+)|env:\w+|apiKeys:(create|revoke))$/,
     role: "owner",
   },
   {

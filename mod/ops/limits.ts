@@ -450,12 +450,6 @@ export const deployLimits = {
   messageCharsMax: 500,
   /** Deploys and rollbacks listed with the time in which their version was served. */
   historyMax: 200,
-  /** Maximum number of active deploy keys. */
-  keysMax: 100,
-  /** Maximum length of a deploy key's name. */
-  keyNameCharsMax: 100,
-  /** Minimum interval between records of a key's use. */
-  keyUseNotedMs: 60_000,
   /** Maximum number of environment variables. */
   variablesMax: 200,
   /** Maximum length of a value. */

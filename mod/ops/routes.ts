@@ -123,7 +123,7 @@ export interface AdminRoutesOptions {
   readonly audit?: AuditRequests;
   readonly tables: readonly Hono<AdminEnv>[];
   /** Deploys, and the keys that authorize them. Optional. */
-  readonly deploy?: DeployRoutesOptions & { readonly keys: Pick<KeyVerifier, "verify"> };
+  readonly deploy?: DeployRoutesOptions & { readonly keys: Omit<KeyVerifier, "accepts"> };
   /** `null` without replication. */
   readonly replication: ReplicationPort | null;
   /** Status of a server that follows a replica. */
@@ -139,7 +139,7 @@ export function adminRoutes(options: AdminRoutesOptions): Hono<AdminEnv> {
   const app = new Hono<AdminEnv>();
   // First, and for unknown paths too, so that unauthenticated callers learn nothing about the routes.
   const { deploy } = options;
-  const keys = deploy && { accepts: (path: string) => deployPath.test(path), verify: deploy.keys.verify };
+  const keys = deploy && { ...deploy.keys, accepts: (path: string) => deployPath.test(path) };
   app.use("*", adminGuard(verify, keys));
   if (options.audit !== undefined) app.use("*", auditRequests(options.audit));
   app.route("/", impersonationRoutes({ impersonate, log }));

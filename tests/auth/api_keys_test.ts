@@ -1,7 +1,9 @@
 /** Creation, scope and end of API keys. */
 import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
 import { ApiKeyVerifier } from "../../mod/auth/api_keys/api_keys.ts";
 import { AttemptLimits } from "../../mod/auth/attempt_limits.ts";
+import { deriveKeys } from "../../mod/auth/secret_key.ts";
 import type { CommitEntry } from "../../mod/engine/types.ts";
 import { authLimits } from "../../mod/auth/limits.ts";
 import type { SystemCalls } from "../../mod/auth/system_calls.ts";
@@ -48,6 +50,7 @@ Deno.test("AK1 a key is shown once, stored as a hash, and recognized by its firs
     kinds: ["query"],
     functions: ["*"],
     expiresAt: null,
+    deploy: false,
     shown: key.slice(0, 19),
     createdBy: adminId,
     lastUsedAt: null,
@@ -385,6 +388,7 @@ Deno.test("AK1 names, patterns and numbers of keys are bounded", async () => {
       { kinds: [] },
       { kinds: ["admin"] },
       { hash: "h" },
+      { deploy: true },
     ]
   ) {
     await assert.rejects(
@@ -395,4 +399,76 @@ Deno.test("AK1 names, patterns and numbers of keys are bounded", async () => {
   }
   for (let i = 0; i < authLimits.keysPerOwnerMax; i++) await create(accounts, accessToken, {});
   await assert.rejects(create(accounts, accessToken, {}), { message: "too_many_keys" });
+});
+
+Deno.test("DK2 a deploy key deploys until it expires, and no other key deploys or calls instead of it", async () => {
+  await using accounts = await startTestAccounts();
+  const { accessToken } = await accounts.signInAdmin("root@example.com");
+  const { apiKeys } = accounts.service.authenticator;
+  const expiresAt = accounts.clock.now + 1_000;
+  const args = { name: "ci", deploy: true, expiresAt };
+  const { key, keyId } = await accounts.call("_admin/apiKeys:create", args, accessToken) as Created;
+  assert.match(key, /^syncline_deploy_[\w-]{43}$/);
+  assert.deepEqual(await apiKeys.verifyDeployKey(key, "a"), { keyId, name: "ci" });
+  assert.notEqual(await errorOf(accounts, key), null);
+  const secret = key.slice("syncline_deploy_".length);
+  assert.equal(await errorOf(accounts, `syncline_key_${secret}`), "session has ended");
+  const other = await create(accounts, accessToken, {});
+  assert.equal(await apiKeys.verifyDeployKey(other.key, "a"), null);
+  assert.deepEqual([await apiKeys.mayDeploy(keyId), await apiKeys.mayDeploy(other.keyId)], [true, false]);
+  accounts.clock.now = expiresAt;
+  assert.deepEqual([await apiKeys.verifyDeployKey(key, "a"), await apiKeys.mayDeploy(keyId)], [null, false]);
+});
+
+Deno.test("DK3 the check before a swap reads the stored row, not the cached one", async () => {
+  const row = {
+    keyId: "k",
+    userId: null,
+    name: "ci",
+    kinds: [],
+    functions: [],
+    expiresAt: null,
+    deploy: true,
+  };
+  let exists = true;
+  const verifier = new ApiKeyVerifier({
+    calls: {
+      query: (reference: FunctionReference) =>
+        Promise.resolve(!exists ? null : functionPath(reference).endsWith(":findApiKeyId") ? "k" : row),
+    } as unknown as SystemCalls,
+    secret: new Uint8Array(32),
+    limits: new AttemptLimits(() => 0),
+    now: () => 0,
+    log: () => {},
+    readOnly: true,
+  });
+  const key = `syncline_deploy_${"a".repeat(43)}`;
+  assert.ok(await verifier.verifyDeployKey(key, "a"));
+  exists = false;
+  assert.ok(await verifier.verifyDeployKey(key, "a"), "cached");
+  assert.equal(await verifier.mayDeploy("k"), false);
+});
+
+Deno.test("DK1 active deploy keys of earlier versions become API keys when the server starts", async () => {
+  const secret = new Uint8Array(32).fill(7);
+  const hashOf = (key: string) =>
+    createHmac("sha256", deriveKeys(secret).tokenHashes).update(`deploy key\0${key}`).digest("base64url");
+  const [active, revoked] = ["a", "r"].map((char) => `syncline_deploy_${char.repeat(43)}`) as [
+    string,
+    string,
+  ];
+  await using accounts = await startTestAccounts({ secret });
+  const { accessToken } = await accounts.signInAdmin("root@example.com");
+  const kept = { name: "ci", createdBy: "command line", lastUsedAt: 1 };
+  await accounts.port.insertRow("_deploy_keys", { ...kept, hash: hashOf(active) });
+  await accounts.port.insertRow("_deploy_keys", { ...kept, hash: hashOf(revoked), revokedAt: 2 });
+  for (let start = 0; start < 2; start++) await accounts.service.moveDeployKeys();
+  assert.deepEqual(accounts.port.rows("_deploy_keys"), []);
+  const keys = await accounts.call("_admin/apiKeys:list", {}, accessToken) as Record<string, unknown>[];
+  const shown = keys.map(({ keyId: _, createdAt: __, ...key }) => key);
+  const none = { userId: null, kinds: [], functions: [], expiresAt: null };
+  assert.deepEqual(shown, [{ ...none, ...kept, deploy: true, shown: "syncline_deploy_" }]);
+  const { apiKeys } = accounts.service.authenticator;
+  assert.equal((await apiKeys.verifyDeployKey(active, "a"))?.name, "ci");
+  assert.equal(await apiKeys.verifyDeployKey(revoked, "a"), null);
 });

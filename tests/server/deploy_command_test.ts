@@ -33,10 +33,14 @@ Deno.test("an app is deployed, managed and migrated from the command line", asyn
     assert.equal(made.code, 0, made.err);
     key = made.out.trim();
     assert.match(key, /^syncline_deploy_[\w-]{43}$/);
-    const twice = await onServer("deploy-key", "create", "ci");
-    assert.deepEqual([twice.code, twice.out], [1, ""]);
-    assert.match(twice.err, /Revoke it first/);
-    assert.match((await onServer("deploy-key", "list")).out, /^ci {2}created .* never used\n$/);
+    const list = () => onServer("deploy-key", "list");
+    assert.match((await list()).out, /^ci {2}syncline_deploy_[\w-]{6} {2}created \S+ {2}never used\n$/);
+    assert.equal((await onServer("api-key", "list")).out, "There are no API keys.\n");
+    const twice = (await onServer("deploy-key", "create", "ci")).out;
+    assert.match((await onServer("deploy-key", "revoke", "ci")).err, /Several deploy keys are named ci/);
+    const revoked = await onServer("deploy-key", "revoke", twice.slice(0, "syncline_deploy_".length + 6));
+    assert.equal(revoked.out, "Revoked deploy key ci.\n", revoked.err);
+    assert.equal((await list()).out.split("\n").length, 2);
   });
 
   await t.step("CD1 a dry run shows the changes, a deploy applies them", async () => {
@@ -189,7 +193,12 @@ Deno.test("an app is deployed, managed and migrated from the command line", asyn
 
 Deno.test("CD3 DP8 a server that serves a folder is detected before anything is sent", async () => {
   await using world = await startDeployWorld({ config: { pinned: true } });
-  const { key } = await world.call("action", "_admin/deployKeys:create", { name: "ci" }, world.admin);
+  const { key } = await world.call(
+    "action",
+    "_admin/apiKeys:create",
+    { name: "ci", deploy: true },
+    world.admin,
+  );
   const cli = new URL("../../cli.ts", import.meta.url);
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
     args: ["run", "--quiet", "--no-prompt", "-P=deploy", cli.href, "deploy"],

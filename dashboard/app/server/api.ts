@@ -15,7 +15,6 @@ import type { choices, labels } from "../../../mod/ops/admin/isolate_functions/r
 import type * as settings from "../../../mod/ops/admin/isolate_functions/settings.ts";
 import type * as views from "../../../mod/ops/admin/isolate_functions/views.ts";
 import type * as work from "../../../mod/ops/admin/isolate_functions/work.ts";
-import type * as deployKeys from "../../../mod/ops/deploy/isolate_functions/keys.ts";
 import type * as migrations from "../../../mod/ops/deploy/isolate_functions/migrations.ts";
 import type { VariableChanges, VariableInfo } from "../../../mod/ops/deploy/variables.ts";
 import type { DocumentChanges } from "../../../mod/ops/admin/document_history.ts";
@@ -164,17 +163,13 @@ export const api = {
     create: action<
       {
         name: string;
-        functions: readonly string[];
-        kinds?: readonly string[];
+        functions?: readonly string[];
         userId?: string;
+        deploy?: true;
         expiresAt?: number;
       },
       { keyId: string; key: string }
     >("_admin/apiKeys:create"),
-  },
-  deployKeys: {
-    ...references<typeof deployKeys, "list" | "revoke">("_admin/deployKeys", ["list", "revoke"]),
-    create: action<{ name: string }, { keyId: string; key: string }>("_admin/deployKeys:create"),
   },
   env: {
     list: action<Record<never, never>, readonly VariableInfo[]>("_admin/env:list"),

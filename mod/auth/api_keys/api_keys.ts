@@ -1,4 +1,4 @@
-/** API keys in the main process: created, shown once, verified by a cached row, revoked at once. */
+/** API keys and deploy keys in the main process: created, shown once, verified by a cached row, revoked at once. */
 import { createHmac, randomBytes } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { z } from "zod";
@@ -18,10 +18,11 @@ import { checkPassword } from "../own_account.ts";
 import { system, type SystemCalls } from "../system_calls.ts";
 
 const PREFIX = "syncline_key_";
-const KEY = /^syncline_key_[\w-]{43}$/;
+const DEPLOY_PREFIX = "syncline_deploy_";
+const KEY = /^syncline_(key|deploy)_[\w-]{43}$/;
 const SECRET_BYTES = 32;
-/** Shown in lists, to recognize a key. */
-const SHOWN_CHARS = PREFIX.length + 6;
+/** Characters of the secret shown in lists, to recognize a key. */
+const SHOWN_CHARS = 6;
 /** The latest time that a `Date` can represent. */
 const DATE_MS_MAX = 8_640_000_000_000_000;
 
@@ -34,7 +35,11 @@ const scopeArgs = {
   /** Milliseconds since the epoch. Absent: it does not expire. */
   expiresAt: z.number().max(DATE_MS_MAX).optional(),
 };
-const createArgs = z.strictObject({ ...scopeArgs, userId: z.string().optional() });
+const createArgs = z.discriminatedUnion("deploy", [
+  z.strictObject({ ...scopeArgs, userId: z.string().optional(), deploy: z.literal(false).optional() }),
+  // It can call no function.
+  z.strictObject({ name: scopeArgs.name, expiresAt: scopeArgs.expiresAt, deploy: z.literal(true) }),
+]);
 const createOwnArgs = z.strictObject({ ...scopeArgs, password: z.string().optional() });
 
 /** A new key. It cannot be read again. */
@@ -50,9 +55,19 @@ export type KeyVerification =
     readonly error: "malformed access token" | "session has ended" | "access token expired";
   };
 
-/** Whether a bearer token is meant to be an API key. */
+/** Owner of a deploy key. */
+export interface Deployer {
+  readonly keyId: string;
+  readonly name: string;
+}
+
+/** Whether a bearer token is meant to be an API key that calls functions. */
 export function isApiKey(token: string): boolean {
   return token.startsWith(PREFIX);
+}
+
+function isDeployKey(token: string): boolean {
+  return token.startsWith(DEPLOY_PREFIX);
 }
 
 export interface ApiKeyVerifierOptions {
@@ -86,14 +101,13 @@ export class ApiKeyVerifier {
     });
   }
 
-  /** `client` is the sender, whose unknown keys are limited. Throws `RateLimitedError`. */
+  /** Verifies a key that calls functions. `client` is the sender, whose unknown keys are limited. Throws `RateLimitedError`. */
   async verify(token: string, client: string): Promise<KeyVerification> {
-    const { now } = this.#options;
     if (!KEY.test(token)) return { ok: false, error: "malformed access token" };
     const row = await this.#find(token, client);
-    if (row === null) return { ok: false, error: "session has ended" };
+    if (row === null || row.deploy) return { ok: false, error: "session has ended" };
     const { keyId, userId, name, kinds, functions, expiresAt } = row;
-    if (expiresAt !== null && expiresAt <= now()) return { ok: false, error: "access token expired" };
+    if (!this.#isCurrent(row)) return { ok: false, error: "access token expired" };
     this.#noteUse(keyId);
     const principal = userId === null ? `key:${keyId}` : `user:${userId}`;
     const key = { name, kinds, functions };
@@ -102,8 +116,22 @@ export class ApiKeyVerifier {
 
   /** Whether a key was not revoked and has not expired. */
   async isLive(keyId: string): Promise<boolean> {
-    const row = await this.#rows.find(keyId);
-    return row !== null && (row.expiresAt === null || row.expiresAt > this.#options.now());
+    return this.#isCurrent(await this.#rows.find(keyId));
+  }
+
+  /** Returns the owner of an active deploy key, or `null`. `client` and errors are those of `verify`. */
+  async verifyDeployKey(token: string, client: string): Promise<Deployer | null> {
+    if (!isDeployKey(token) || !KEY.test(token)) return null;
+    const row = await this.#find(token, client);
+    if (!this.#isCurrent(row) || !row.deploy) return null;
+    this.#noteUse(row.keyId);
+    return { keyId: row.keyId, name: row.name };
+  }
+
+  /** Whether a deploy key is active. Reads the stored row, because the cache may be behind the last commit. */
+  async mayDeploy(keyId: string): Promise<boolean> {
+    const row = await this.#options.calls.query(system.findApiKey, { keyId });
+    return this.#isCurrent(row) && row.deploy;
   }
 
   /** Applies commits. Returns the ids of revoked keys. */
@@ -162,6 +190,10 @@ export class ApiKeyVerifier {
     return await this.#rows.find(id);
   }
 
+  #isCurrent(row: ApiKeyRow | null): row is ApiKeyRow {
+    return row !== null && (row.expiresAt === null || row.expiresAt > this.#options.now());
+  }
+
   /** Not awaited: a key is valid whether or not its use can be recorded. */
   #noteUse(keyId: string): void {
     const { calls, log, now, readOnly } = this.#options;
@@ -178,12 +210,17 @@ export function apiKeyActions(parts: AccountParts, secret: Uint8Array): Readonly
   return new Map([
     [
       "_admin/apiKeys:create",
-      adminMainAction(createArgs, ({ userId, ...scope }, { adminId }) =>
-        create(scope, secret, (row) => {
-          const createdBy = adminId ?? "command line";
-          const key = { ...row, userId: userId ?? null, createdBy, now: parts.now() };
-          return parts.calls.mutate(system.addApiKey, key);
-        })),
+      adminMainAction(createArgs, (args, { adminId }) => {
+        const { userId = null, ...scope } = args.deploy
+          ? { ...args, userId: null, kinds: [], functions: [] }
+          : args;
+        const createdBy = adminId ?? "command line";
+        return create(
+          scope,
+          secret,
+          (row) => parts.calls.mutate(system.addApiKey, { ...row, userId, createdBy, now: parts.now() }),
+        );
+      }),
     ],
     [
       "_auth:createApiKey",
@@ -199,15 +236,17 @@ export function apiKeyActions(parts: AccountParts, secret: Uint8Array): Readonly
   ]);
 }
 
-type Scope = Omit<z.output<typeof createArgs>, "userId">;
+type Scope = z.output<z.ZodObject<typeof scopeArgs>> & { readonly deploy?: boolean | undefined };
 
 async function create(
   scope: Scope,
   secret: Uint8Array,
   store: (row: Scope & { readonly hash: string; readonly shown: string }) => Promise<string>,
 ): Promise<NewApiKey> {
-  const key = `${PREFIX}${randomBytes(SECRET_BYTES).toString("base64url")}`;
-  const keyId = await store({ ...scope, hash: keyHash(secret, key), shown: key.slice(0, SHOWN_CHARS) });
+  const prefix = scope.deploy ? DEPLOY_PREFIX : PREFIX;
+  const key = `${prefix}${randomBytes(SECRET_BYTES).toString("base64url")}`;
+  const shown = key.slice(0, prefix.length + SHOWN_CHARS);
+  const keyId = await store({ ...scope, hash: keyHash(secret, key), shown });
   return { keyId, key };
 }
 
@@ -228,5 +267,6 @@ async function checkOwner(
 }
 
 function keyHash(secret: Uint8Array, key: string): string {
-  return createHmac("sha256", secret).update("api key\0").update(key).digest("base64url");
+  return createHmac("sha256", secret).update(isDeployKey(key) ? "deploy key\0" : "api key\0").update(key)
+    .digest("base64url");
 }

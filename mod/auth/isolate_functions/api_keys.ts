@@ -1,4 +1,4 @@
-/** Rows of API keys. The keys themselves are created by main and never stored. Revoking deletes the row. */
+/** Rows of API keys and deploy keys. The keys themselves are created by main and never stored. Revoking deletes the row. */
 import { z } from "zod";
 import { UserError } from "../../errors.ts";
 import type { Id } from "../../functions/api/service.ts";
@@ -28,6 +28,8 @@ export interface ApiKeyRow {
   readonly kinds: KeyKind[];
   readonly functions: string[];
   readonly expiresAt: number | null;
+  /** Whether it permits deploys and nothing else. */
+  readonly deploy: boolean;
 }
 
 /** A key as its owner and administrators see it. */
@@ -77,9 +79,9 @@ export const noteApiKeyUse = internalMutation({
   },
 });
 
-/** Stores a key of an administrator, which acts as a user or as itself. Throws `user_not_found`, `too_many_keys`, `invalid_expiry`. */
+/** Stores a key of an administrator, which acts as a user or as itself, or deploys. Throws `user_not_found`, `too_many_keys`, `invalid_expiry`. */
 export const addApiKey = internalMutation({
-  args: { ...newKey, userId: z.string().nullable(), createdBy: z.string() },
+  args: { ...newKey, deploy: z.boolean().optional(), userId: z.string().nullable(), createdBy: z.string() },
   handler: async (ctx, { userId, ...key }): Promise<Id<"_api_keys">> => {
     const user = userId === null ? undefined : (await existing(ctx, userId))._id;
     return await insertKey(ctx, { ...key, user });
@@ -147,6 +149,21 @@ export const revokeApiKey = adminMutation({
   },
 });
 
+/** Turns the active keys of a table of earlier versions into API keys that deploy. */
+export const moveDeployKeys = internalMutation({
+  args: {},
+  handler: async (ctx): Promise<null> => {
+    for (const key of await ctx.db.query("_deploy_keys").collect()) {
+      const { _id, _creationTime, revokedAt, ...kept } = key;
+      await ctx.db.delete(_id);
+      if (revokedAt !== undefined) continue;
+      const scope = { kinds: [], functions: [], deploy: true };
+      await ctx.db.insert("_api_keys", { ...kept, ...scope, shown: "syncline_deploy_" });
+    }
+    return null;
+  },
+});
+
 async function insertKey(
   ctx: AuthMutationCtx,
   { now, user, ...key }: Omit<AuthDoc<"_api_keys">, "_id" | "_creationTime" | "user" | "lastUsedAt"> & {
@@ -169,8 +186,9 @@ async function insertKey(
 
 /** Returns the keys of a user, or those without a user, oldest first. */
 function keysOf(ctx: AuthQueryCtx, user: Id<"_users"> | undefined): Promise<AuthDoc<"_api_keys">[]> {
+  // Keys that were moved from the table of deploy keys may exceed the limit.
   return ctx.db.query("_api_keys").withIndex("by_user", (q) => q.eq("user", user)).take(
-    authLimits.keysPerOwnerMax,
+    2 * authLimits.keysPerOwnerMax,
   );
 }
 
@@ -185,8 +203,9 @@ function noSuchKey(): UserError {
   return new UserError("key_not_found", "API key not found");
 }
 
-function rowOf({ _id, user, name, kinds, functions, expiresAt }: AuthDoc<"_api_keys">): ApiKeyRow {
-  return { keyId: _id, userId: user ?? null, name, kinds, functions, expiresAt: expiresAt ?? null };
+function rowOf(key: AuthDoc<"_api_keys">): ApiKeyRow {
+  const { _id: keyId, user: userId = null, name, kinds, functions, expiresAt = null, deploy = false } = key;
+  return { keyId, userId, name, kinds, functions, expiresAt, deploy };
 }
 
 function infoOf(key: AuthDoc<"_api_keys">): ApiKeyInfo {

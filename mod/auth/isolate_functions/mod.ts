@@ -80,6 +80,7 @@ export const systemFunctions = {
   linkIdentity,
   listAdmins,
   needsSetup,
+  moveDeployKeys: keys.moveDeployKeys,
   noteApiKeyUse: keys.noteApiKeyUse,
   ownAdminCredential: administrators.ownAdminCredential,
   ownCredential,

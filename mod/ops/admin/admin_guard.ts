@@ -35,8 +35,13 @@ export interface VerifiedToken {
 /** Keys that authorize some paths. */
 export interface KeyVerifier {
   readonly accepts: (path: string) => boolean;
-  /** Verifies a key; `null` if it is unknown or revoked. */
-  readonly verify: (token: string) => Promise<{ readonly keyId: string; readonly name: string } | null>;
+  /** Verifies the key of a request; `null` if it is unknown or has ended. */
+  readonly verify: (
+    token: string,
+    c: Context,
+  ) => Promise<{ readonly keyId: string; readonly name: string } | null>;
+  /** Whether a key is active after all commits so far. */
+  readonly isActive: (keyId: string) => Promise<boolean>;
 }
 
 const BEARER = /^Bearer +(\S+) *$/i;
@@ -44,11 +49,11 @@ const BEARER = /^Bearer +(\S+) *$/i;
 /** Passes administrators of active sessions, and accepted keys. All others get one 401 `invalid_token`. Never cached. */
 export function adminGuard(
   verify: VerifyToken,
-  keys: KeyVerifier | null = null,
+  keys?: KeyVerifier,
 ): MiddlewareHandler<AdminEnv> {
   return async (c, next) => {
     const token = BEARER.exec(c.req.header("authorization") ?? "")?.[1] ?? "";
-    const key = keys?.accepts(c.req.path) ? await keys.verify(token) : null;
+    const key = keys?.accepts(c.req.path) ? await keys.verify(token, c) : null;
     if (key === null) await passAdministrator(c, token === "" ? null : await verify(token));
     else {
       c.set("adminId", key.keyId);
@@ -57,7 +62,7 @@ export function adminGuard(
       c.set("deployKey", key.name);
       c.set("calledBy", `deploy key ${key.name}`);
       c.set("confirmAccess", async () => {
-        if (await keys?.verify(token) === null) throw new ServiceError("invalid_token");
+        if (!await keys?.isActive(key.keyId)) throw new ServiceError("invalid_token");
       });
     }
     await next();

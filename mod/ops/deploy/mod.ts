@@ -1,9 +1,8 @@
-/** Deploys, deploy keys, environment variables and data migrations, for the server and the CLI. */
+/** Deploys, environment variables and data migrations, for the server and the CLI. */
 export type { Bundle } from "./bundle/pack.ts";
 export { takeBundle } from "./bundle/take.ts";
 export { BundleError } from "./bundle/bundle_manifest.ts";
 export type { DeployChanges } from "./changes.ts";
-export { DeployKeys } from "./deploy_keys.ts";
 export { type DeployedVersions, Deployments, type DeployResult, type SharedVersions } from "./deployments.ts";
 export { migrationActions, MigrationRunner, MigrationSteps } from "./migrations.ts";
 export { deployRoutes } from "./routes.ts";

@@ -1,4 +1,4 @@
-/** Tables of deploy keys, environment variables and migrations. */
+/** Tables of environment variables and migrations. */
 import { z } from "zod";
 import {
   createSystemFunctions,
@@ -16,15 +16,6 @@ export const DRY_RUN_DONE = "migration_tried";
 const instant = z.number();
 
 export const tables = {
-  _deploy_keys: defineTable({
-    name: z.string(),
-    /** Keyed hash of the key, which is shown once and not stored. */
-    hash: z.string(),
-    createdBy: z.string(),
-    lastUsedAt: instant.optional(),
-    revokedAt: instant.optional(),
-  }).index("by_hash", ["hash"]),
-
   /** Environment variables of actions (`ctx.env`). */
   _env: defineTable({
     /** Unique. */

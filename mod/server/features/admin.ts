@@ -12,6 +12,7 @@ import { cancelRestore, stagedDatabase, stagedRestore } from "../../ops/backups/
 import type { AdminWork, AuditLog } from "../../ops/admin/mod.ts";
 import { adminRoutes, emptyFolder, type VerifyToken } from "../../ops/mod.ts";
 import { BACKUPS_DIR, INCOMING_DIR } from "../../config/config.ts";
+import { guestCaller } from "../../sync/mod.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AccountsFeature } from "./accounts.ts";
 import type { DeployFeature } from "./deploy.ts";
@@ -48,6 +49,7 @@ export async function startAdmin(
   },
 ): Promise<AdminFeature> {
   const { accounts: { authenticator, sessions }, steering: { audit, work }, maintenance } = parts;
+  const { apiKeys } = authenticator;
   const { config: { dataDir, cluster }, port, clientOf, restart, log } = context;
   const folder = await BackupFolder.open(join(dataDir, BACKUPS_DIR));
   const incomingDir = join(dataDir, INCOMING_DIR);
@@ -85,7 +87,13 @@ export async function startAdmin(
     places: { files: parts.storage.probe, replica: parts.replication.probe },
     incomingDir,
     audit: { log: audit, clientOf },
-    deploy: parts.deploy.routesOptions,
+    deploy: {
+      ...parts.deploy.routesOptions,
+      keys: {
+        verify: (token, c) => apiKeys.verifyDeployKey(token, guestCaller(clientOf(c)).blame),
+        isActive: (keyId) => apiKeys.mayDeploy(keyId),
+      },
+    },
     scheduledTarget: () => parts.backups.target,
     newestBackup,
     tables: [

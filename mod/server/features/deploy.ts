@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { SystemCalls } from "../../functions/system_calls.ts";
 import { removeStaged } from "../../functions/versions/mod.ts";
 import {
-  DeployKeys,
   Deployments,
   migrationActions,
   MigrationRunner,
@@ -19,7 +18,7 @@ import { ClusterCode } from "./cluster_code.ts";
 
 export interface DeployFeature extends Feature {
   /** For the admin endpoints, which authenticate. */
-  readonly routesOptions: NonNullable<AdminRoutesOptions["deploy"]>;
+  readonly routesOptions: Omit<NonNullable<AdminRoutesOptions["deploy"]>, "keys">;
 }
 
 export function startDeploy(
@@ -33,7 +32,6 @@ export function startDeploy(
 ): DeployFeature {
   const { dataDir, actionEnv, pinned } = config;
   const calls = new SystemCalls(port);
-  const deployKeys = new DeployKeys({ calls, key: keys.tokenHashes, now: Date.now, log });
   const variables = new Variables({
     calls,
     key: keys.settings,
@@ -65,12 +63,8 @@ export function startDeploy(
     log,
   });
   return {
-    routesOptions: { deployments, variables, keys: { verify: (token) => deployKeys.verify(token) } },
-    actions: new Map([
-      ...deployKeys.actions,
-      ...variables.actions,
-      ...migrationActions({ calls, steps, runner }),
-    ]),
+    routesOptions: { deployments, variables },
+    actions: new Map([...variables.actions, ...migrationActions({ calls, steps, runner })]),
     applyCommits: (entries) => variables.applyCommits(entries),
     reload() {
       // On a leader, the deploy itself does this.

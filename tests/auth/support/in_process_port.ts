@@ -1,7 +1,7 @@
 /** The system functions of accounts on a real database, without isolates: calls run one after another in this process. */
 import { join } from "node:path";
 import { openReaderDatabase, openWriterDatabase } from "../../../mod/engine/mod.ts";
-import type { ReadTransaction } from "../../../mod/engine/transaction.ts";
+import type { ReadTransaction, WriteTransaction } from "../../../mod/engine/transaction.ts";
 import type { CommitEntry, SchemaDefinition } from "../../../mod/engine/types.ts";
 import { authModules } from "../../../mod/auth/isolate_functions/mod.ts";
 import type { CallPort } from "../../../mod/auth/system_calls.ts";
@@ -21,6 +21,8 @@ export interface InProcessPort extends CallPort, AsyncDisposable {
   onCommits(listener: (entries: readonly CommitEntry[]) => void): void;
   /** Stored documents of a table. */
   rows(table: string): Record<string, unknown>[];
+  /** Inserts a row directly. */
+  insertRow(table: string, fields: Record<string, unknown>): Promise<void>;
   /** Deletes a row directly, without the functions of accounts. */
   deleteRow(id: string): Promise<void>;
 }
@@ -82,6 +84,15 @@ export async function openInProcessPort(now: () => number, ofApp?: AppParts): Pr
     const { ending, logLines } = await runQuery(app, call, { reads, at: now() });
     return outcomeOf(ending, logLines);
   }
+  function write(change: (transaction: WriteTransaction) => unknown): Promise<void> {
+    return inTurn(() => {
+      writer.openGroup();
+      change(writer.beginMutation({ at: now() }));
+      const entry = writer.releaseMutation();
+      writer.commitGroup("");
+      report(entry);
+    });
+  }
   return {
     mutate: (call) => inTurn(() => withSnapshot(() => mutateNow(call))),
     query: (call) => inTurn(() => withSnapshot((reads) => queryNow(call, reads))),
@@ -98,14 +109,8 @@ export async function openInProcessPort(now: () => number, ofApp?: AppParts): Pr
         looker.closeSnapshot();
       }
     },
-    deleteRow: (id) =>
-      inTurn(() => {
-        writer.openGroup();
-        writer.beginMutation({ at: now() }).delete(id);
-        const entry = writer.releaseMutation();
-        writer.commitGroup("");
-        report(entry);
-      }),
+    insertRow: (table, fields) => write((transaction) => transaction.insert(table, fields)),
+    deleteRow: (id) => write((transaction) => transaction.delete(id)),
     async [Symbol.asyncDispose]() {
       await queue;
       looker[Symbol.dispose]();

@@ -123,11 +123,11 @@ Deno.test("the audit log", async (t) => {
     });
     assert.equal(response.status, 200, await response.text());
     assert.equal((await list()).length, before);
-    const { keyId } = await ok("action", "_admin/deployKeys:create", { name: "CI" });
-    await ok("mutation", "_admin/deployKeys:revoke", { keyId });
+    const { keyId } = await ok("action", "_admin/apiKeys:create", { name: "CI", deploy: true });
+    await ok("mutation", "_admin/apiKeys:revoke", { keyId });
     const [revoked] = await list();
     assert.deepEqual([revoked?.action, revoked?.args], [
-      "_admin/deployKeys:revoke",
+      "_admin/apiKeys:revoke",
       { keyId, name: "CI" },
     ]);
   });

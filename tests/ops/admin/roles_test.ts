@@ -24,7 +24,6 @@ const FUNCTIONS: Readonly<Record<AdminRole, Readonly<Record<string, readonly str
     "apiKeys": ["list"],
     "audit": ["list"],
     "data": ["choices", "count", "documents", "get", "history", "labels", "position", "sizes", "tables"],
-    "deployKeys": ["list"],
     "files": ["get", "list", "orphans", "references", "url"],
     "functions": ["list"],
     "migrations": ["list"],
@@ -60,7 +59,6 @@ const FUNCTIONS: Readonly<Record<AdminRole, Readonly<Record<string, readonly str
   owner: {
     "administrators": ["create", "endSession", "endSessions", "remove", "removeFactors", "setRole"],
     "apiKeys": ["create", "revoke"],
-    "deployKeys": ["create", "revoke"],
     "env": ["list", "set"],
     "settings": ["set", "testBucket", "testMail", "testProvider"],
   },

@@ -60,8 +60,8 @@ async function secondAdmin({ server, call, admin }: DeployWorld) {
 Deno.test("a deploy is authorized again before it takes effect", async (t) => {
   await using world = await startDeployWorld();
   const { admin, admin_, call } = world;
-  const create = (name: string) => call("action", "_admin/deployKeys:create", { name }, admin);
-  const revoke = (keyId: string) => call("mutation", "_admin/deployKeys:revoke", { keyId }, admin);
+  const create = (name: string) => call("action", "_admin/apiKeys:create", { name, deploy: true }, admin);
+  const revoke = (keyId: string) => call("mutation", "_admin/apiKeys:revoke", { keyId }, admin);
   const { bytes } = await bundleOf(secondApp);
   const firstHash = (await world.deploy(firstApp)).body.hash;
 

@@ -24,7 +24,6 @@ const SUBJECTS = [
   ["_admin/migrations:", "Migrations"],
   ["_admin/env:", "Variables"],
   ["_admin/apiKeys:", "API keys"],
-  ["_admin/deployKeys:", "Deploy keys"],
   ["_admin/alerts:", "Alerts"],
   ["mcp:", "Tools of agents"],
   ["PUT /api/admin/functions", "Deploys"],

@@ -147,8 +147,6 @@ const ACTIONS: Readonly<Record<string, Describe>> = {
   "_admin/env:set": (arg) => ({ verb: "changed variables", rest: `: ${inner(arg("changes"))}` }),
   "_admin/apiKeys:create": named("created the API key", "name"),
   "_admin/apiKeys:revoke": named("revoked the API key", "name"),
-  "_admin/deployKeys:create": named("created the deploy key", "name"),
-  "_admin/deployKeys:revoke": named("revoked the deploy key", "name"),
 };
 
 const VERSION_CHARS = 12;

@@ -59,7 +59,7 @@ function useSteps({ stats, backups, skip }: {
   readonly skip: boolean;
 }): readonly Step[] | null {
   const users = useQuery(api.users.list, skip ? "skip" : { paginationOpts: { numItems: 1, cursor: null } });
-  const keys = useQuery(api.deployKeys.list, skip ? "skip" : {});
+  const keys = useQuery(api.apiKeys.list, skip ? "skip" : {});
   const settings = useQuery(api.settings.list, skip ? "skip" : {});
   if (!stats || !backups || !users || !keys || !settings) return null;
   const isSet = (...names: string[]) =>
@@ -99,7 +99,7 @@ function useSteps({ stats, backups, skip }: {
       title: "Create a deploy key",
       text: "To deploy from your machine or CI.",
       to: href(["deploying"]),
-      done: keys.length > 0,
+      done: keys.some(({ deploy }) => deploy),
     },
     {
       title: "Receive alerts",

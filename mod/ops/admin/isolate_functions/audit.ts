@@ -43,21 +43,14 @@ export async function recordMutation(ctx: AdminMutationCtx, { udfPath, args }: A
   });
 }
 
-/** The tables of keys, by the function that revokes one. */
-const KEY_TABLES: Readonly<Record<string, string>> = {
-  "_admin/apiKeys:revoke": "_api_keys",
-  "_admin/deployKeys:revoke": "_deploy_keys",
-};
-
 /** Returns the table of a changed document, and the name of a revoked key, which its arguments lack. */
 async function subjectOf(
   ctx: AdminMutationCtx,
   { udfPath, args }: AdminCall,
 ): Promise<{ readonly table?: string; readonly name?: string }> {
   const { db } = ctx as unknown as AccountsReader;
-  const keyTable = KEY_TABLES[udfPath];
-  if (keyTable !== undefined) {
-    const key = await findAccount(db, keyTable, String(args["keyId"]));
+  if (udfPath === "_admin/apiKeys:revoke") {
+    const key = await findAccount(db, "_api_keys", String(args["keyId"]));
     return key === null ? {} : { name: String(key["name"]) };
   }
   if (!udfPath.startsWith("_admin/data:") || "table" in args) return {};

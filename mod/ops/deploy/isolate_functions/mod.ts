@@ -1,18 +1,14 @@
 /** System functions of deploys, by the paths under which they are called. */
 import type { SystemModule } from "../../../functions/system_module.ts";
 import { tables } from "../tables.ts";
-import { add, find, list, revoke, used } from "./keys.ts";
-import { begin, halt, list as listMigrations, resumable, step, stop, tryOut } from "./migrations.ts";
+import { begin, halt, list, resumable, step, stop, tryOut } from "./migrations.ts";
 import { change, rows } from "./variables.ts";
 
 /** Called by the server only, at `_system/deploy:<name>`. */
 export const deploySystemFunctions = {
-  addKey: add,
   beginMigration: begin,
   changeVariables: change,
-  findKey: find,
   migrationStep: step,
-  noteKeyUse: used,
   resumableMigrations: resumable,
   stopMigration: stop,
   tryMigration: tryOut,
@@ -21,6 +17,5 @@ export const deploySystemFunctions = {
 
 export const deployModules: readonly SystemModule[] = [
   { path: "_system/deploy", tables, functions: deploySystemFunctions },
-  { path: "_admin/deployKeys", tables: {}, functions: { list, revoke } },
-  { path: "_admin/migrations", tables: {}, functions: { halt, list: listMigrations } },
+  { path: "_admin/migrations", tables: {}, functions: { halt, list } },
 ];
