@@ -73,7 +73,11 @@ Deno.test("OP1 a command whose connection closes reports that its call may have 
   const folder = await Deno.makeTempDir();
   try {
     using socket = await LocalSocket.open(folder, adminSocketFile);
-    const closed = socket.listener.accept().then((connection) => connection.close());
+    const closed = socket.listener.accept().then(async (connection) => {
+      // A connection that closes before it received anything cannot have started the call.
+      await connection.read(new Uint8Array(1));
+      connection.close();
+    });
     const ran = await commands.run(["run", "notes:twice", "--data", folder]);
     await closed;
     assert.equal(ran.code, 1);
