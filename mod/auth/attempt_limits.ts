@@ -81,7 +81,7 @@ export class AttemptLimits {
     this.#take("providerFlows", "all");
   }
 
-  /** Counts a return from a provider. */
+  /** Counts a return from a provider, or a sign-in with the returned token. */
   finishFlow(client: string): void {
     this.#take("providerFlowsPerClient", addressKey(client));
   }

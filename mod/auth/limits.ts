@@ -217,7 +217,7 @@ export const externalLimits = {
   identitiesPerUserMax: 20,
   /** Time to finish a provider sign-in (contract: Limits). */
   flowMs: 10 * 60_000,
-  /** Time to confirm a linked identity. */
+  /** Time to link an identity or to sign in with it, after the return from the provider. */
   linkMs: 5 * 60_000,
   /** Expired sign-ins deleted whenever a new one starts. */
   flowsDroppedMax: 20,

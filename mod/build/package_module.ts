@@ -1,4 +1,4 @@
-/** Builds the used part of an npm package as one module of the repository, where the whole package would bring many others. */
+/** Bundles the used part of an npm package as one module of the repository, because the package depends on many others. */
 import { build, type BuildOptions, stop } from "esbuild";
 import { createRequire, isBuiltin } from "node:module";
 import { fileURLToPath } from "node:url";
@@ -8,7 +8,7 @@ export interface PackageModule {
   readonly task: string;
   /** Name of the package, for the same comment. */
   readonly package: string;
-  /** The file with its license. */
+  /** Its license file. */
   readonly license: URL;
   /** Exports of the module, as source. */
   readonly entry: string;

@@ -180,6 +180,14 @@ function parseVariables(text: string): Readonly<Record<string, string>> {
   );
 }
 
+/** Parses the base URL of a collector, to which paths are appended. */
+function parseCollectorUrl(text: string): string {
+  const url = parseWebUrl(text);
+  if (!/[?#]/.test(url)) return url;
+  // Without the URL, whose query may be secret.
+  throw new OptionValueError("expected a URL without a query, such as http://127.0.0.1:4318");
+}
+
 /** Parses `name=value` pairs with URL-encoded values, as in the variable `OTEL_EXPORTER_OTLP_HEADERS`. */
 function parseHeaders(text: string): Readonly<Record<string, string>> {
   const parts = text.split(",").map((part) => part.trim()).filter((part) => part !== "");
@@ -1546,7 +1554,7 @@ export const options = {
     flag: "--otlp-endpoint",
     placeholder: "url",
     env: "SYNCLINE_OTLP_ENDPOINT",
-    parse: parseWebUrl,
+    parse: parseCollectorUrl,
     default: null,
     defaultText: "none",
     description: "OpenTelemetry collector that receives traces and metrics, such as http://127.0.0.1:4318",

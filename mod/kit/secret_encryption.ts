@@ -89,7 +89,9 @@ function* secretsIn(value: unknown, path: readonly string[]): Generator<KeptSecr
   for (const [name, child] of Object.entries(value)) {
     const at = [...path, name];
     if (isObject(child) && typeof child["sealed"] === "string") {
-      yield { sealed: child["sealed"], path: at.join("."), recipient: recipientOf(value) };
+      // A provider without a preset has the preset of its name.
+      const recipient = recipientOf({ preset: path.at(-1), ...value });
+      yield { sealed: child["sealed"], path: at.join("."), recipient };
     } else yield* secretsIn(child, at);
   }
 }

@@ -46,7 +46,7 @@ function toolsOf({ key }: McpCaller): ReadonlyMap<string, Tool> {
 
 export class McpEndpoint {
   readonly #options: McpEndpointOptions;
-  /** Apart, so that programs with keys do not lock administrators out. */
+  /** Counted separately, so that programs with keys do not lock administrators out. */
   readonly #callsInProgress = { administrators: 0, keys: 0 };
 
   constructor(options: McpEndpointOptions) {

@@ -13,7 +13,7 @@ export const mcpLimits = {
   /** Runs of a page of the execution log. */
   runsMax: 100,
   runsDefault: 20,
-  /** Tool calls in progress of administrators, and of API keys; more are refused. */
+  /** Tool calls in progress, counted separately for administrators and API keys; more are refused. */
   callsMax: 16,
   /** Messages of the command line in progress; others wait. */
   messagesMax: 4,

@@ -99,6 +99,11 @@ const ACCOUNTS: Readonly<Record<string, Endpoint>> = {
     body: { response: { type: "object", description: "`PublicKeyCredential` of the browser, as JSON" } },
     result: tokens,
   },
+  "oauth/verify": {
+    summary: "Finish a sign-in with a provider",
+    body: { token: { ...text, description: "`svc_sign_in_token` of the page's address" } },
+    result: tokens,
+  },
 };
 
 const serviceErrors = {

@@ -105,7 +105,7 @@ export async function openResources(
   const backupTarget = opened.use(await openBackupTarget({ config, later, log }));
   const runStats = openStats();
   const metrics = opened.use(await openMetrics(config, runStats));
-  // Closed last, because it records how the last runs ended.
+  // Closed last, because they record how the last runs ended.
   const telemetry = opened.use(await openTelemetry(config, log));
   const executionLog = opened.use(openLog(config, log));
   const lines = config.dev ? new FunctionLogPrinter(log) : null;

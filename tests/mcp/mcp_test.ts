@@ -295,6 +295,18 @@ Deno.test("MC6 a program with an API key has tools for the functions of the key 
   assert.deepEqual(await reader.names(), tools);
   assert.deepEqual((await writer.names()).sort(), [...tools, "run_mutation", "run_action"].sort());
 
+  const listing = await fetch(`${server.url}/api/mcp`, {
+    method: "POST",
+    headers: {
+      "Accept": "application/json, text/event-stream",
+      "Authorization": `Bearer ${key}`,
+      "Content-Type": "application/json",
+    },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" }),
+  });
+  await listing.body?.cancel();
+  assert.deepEqual([listing.status, listing.headers.get("cache-control")], [200, "no-store"]);
+
   // Internal functions and other kinds are not the key's.
   const listed = await reader.json("list_functions");
   assert.deepEqual(listed.map(({ path }: { path: string }) => path).sort(), ["notes:add", "notes:me"]);

@@ -116,6 +116,12 @@ Deno.test("[OT1] options of the export are refused without its endpoint, and hea
     for (const text of ["Bearer token", "a b=c", "a=%zz", "a=%0a", "a="]) {
       assert.throws(() => options.otlpHeaders.parse(text), /expected headers such as/, text);
     }
+    for (const text of ["http://127.0.0.1/?key=secret", "http://127.0.0.1/#x"]) {
+      assert.throws(
+        () => options.otlpEndpoint.parse(text),
+        /^OptionValueError: expected a URL without a query/,
+      );
+    }
     for (const text of ["-1", "1.1", "", "x", "1e-9"]) {
       assert.throws(() => options.otlpSample.parse(text), /expected a number from 0 to 1/, text);
     }

@@ -173,7 +173,7 @@ export class SignIns {
     });
     if (!isStored) throw new ServiceError("session_expired", "The session that requested the link has ended");
     if (flow.linkFor !== null) return { svc_link_token: token };
-    // The client signs in with the token as its session, which may be that of an anonymous user.
+    // The client signs in with the token and sends its session, which may be that of an anonymous user.
     if (flow.appState !== undefined) return { svc_sign_in_token: token };
     const tokens = await this.#signIn(token, requester);
     return {

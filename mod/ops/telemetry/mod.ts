@@ -26,6 +26,8 @@ export interface TelemetryOptions {
   readonly log: Log;
 }
 
+type Signal = "traces" | "metrics";
+
 /** Disposing of it exports the queued spans, for a limited time. */
 export class Telemetry implements RunObserver, RequestSpans, AsyncDisposable {
   readonly #options: TelemetryOptions;
@@ -37,8 +39,8 @@ export class Telemetry implements RunObserver, RequestSpans, AsyncDisposable {
   /** Spans that are queued or being exported. */
   #pending = 0;
   #dropped = 0;
-  /** Whether the last export failed. */
-  #failing = false;
+  /** Whether the last export of each signal failed. A collector may accept only one of them. */
+  readonly #failed = new Map<Signal, boolean>();
   #closed = false;
   /** Set while metrics are exported. */
   #exporting: Promise<void> | null = null;
@@ -68,7 +70,7 @@ export class Telemetry implements RunObserver, RequestSpans, AsyncDisposable {
           traces.export(spans, (result) => {
             this.#pending -= spans.length;
             if (result.code !== 0) this.#dropped += spans.length;
-            this.#exported(result);
+            this.#exported("traces", result);
             done(result);
           }),
         shutdown: () => traces.shutdown(),
@@ -122,7 +124,8 @@ export class Telemetry implements RunObserver, RequestSpans, AsyncDisposable {
 
   /** Exports the values of all metrics, unless the last export still runs. Never rejects. */
   exportMetrics(read: () => Promise<readonly MetricValues[]>): Promise<void> {
-    return this.#exporting ??= this.#exportMetrics(read).catch((error) => this.#exported({ code: 1, error }))
+    return this.#exporting ??= this.#exportMetrics(read)
+      .catch((error) => this.#exported("metrics", { code: 1, error }))
       .finally(() => this.#exporting = null);
   }
 
@@ -132,7 +135,7 @@ export class Telemetry implements RunObserver, RequestSpans, AsyncDisposable {
       await this.#exporting;
       await this.exportMetrics(read);
     };
-    if (!this.#failing) await within(telemetryLimits.closeMs, work());
+    if (this.#mayWork("metrics")) await within(telemetryLimits.closeMs, work());
   }
 
   async #exportMetrics(read: () => Promise<readonly MetricValues[]>): Promise<void> {
@@ -141,14 +144,14 @@ export class Telemetry implements RunObserver, RequestSpans, AsyncDisposable {
     const result = await new Promise<ExportResult>((resolve) => {
       this.#metrics.export({ resource, scopeMetrics: [{ scope, metrics }] }, resolve);
     });
-    this.#exported(result);
+    this.#exported("metrics", result);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
     const ended = this.#spans.shutdown().catch(() => {});
     // A stop does not wait for a collector that is down.
-    if (!this.#failing) await within(telemetryLimits.closeMs, ended);
+    if (this.#mayWork("traces")) await within(telemetryLimits.closeMs, ended);
     this.#agent.destroy();
   }
 
@@ -160,14 +163,24 @@ export class Telemetry implements RunObserver, RequestSpans, AsyncDisposable {
     return hasSpace;
   }
 
-  /** Logs the first failure, and the first success after failures. */
-  #exported({ code, error }: ExportResult): void {
-    const isFailing = code !== 0;
-    if (isFailing === this.#failing) return;
-    this.#failing = isFailing;
+  get #isFailing(): boolean {
+    return [...this.#failed.values()].includes(true);
+  }
+
+  /** Whether a last export is worth waiting for. If there was none of this signal, the other one decides. */
+  #mayWork(signal: Signal): boolean {
+    return !(this.#failed.get(signal) ?? this.#isFailing);
+  }
+
+  /** Logs the first failure, and the success after which no signal fails. */
+  #exported(signal: Signal, { code, error }: ExportResult): void {
+    const wasFailing = this.#isFailing;
+    this.#failed.set(signal, code !== 0);
+    if (this.#isFailing === wasFailing) return;
     const { endpoint, log } = this.#options;
-    if (isFailing) {
-      log("warn", "Cannot export telemetry", { code: "telemetry", endpoint, error: error?.message ?? "" });
+    if (!wasFailing) {
+      const reason = error?.message ?? "";
+      log("warn", "Cannot export telemetry", { code: "telemetry", endpoint, signal, error: reason });
     } else log("info", "Telemetry is exported again", { endpoint, droppedSpans: this.#dropped });
   }
 }

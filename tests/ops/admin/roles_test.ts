@@ -1,5 +1,6 @@
 /** Access of viewers, editors and owners: every admin function and endpoint that the server registers is in the table. */
 import assert from "node:assert/strict";
+import { optionsOf, type ServeOptions } from "../../../mod/config/options.ts";
 import { type AdminRole, adminRoles } from "../../../mod/functions/admin_roles.ts";
 import { watchFeatures } from "./support/registry.ts";
 import { type Kind, startWorld } from "./support/world.ts";
@@ -119,7 +120,15 @@ const functionsOf = (role: AdminRole) =>
 
 Deno.test("AD15 roles of administrators", async (t) => {
   using registry = watchFeatures();
-  await using world = await startWorld({ config: { restartExitCode: 75 }, onRestart: () => {} });
+  const values = Object.fromEntries(
+    optionsOf("serve").map(([name, { default: value }]) => [name, value]),
+  ) as unknown as ServeOptions;
+  const smtpUrl = { by: "env", text: "smtp://given:secret@mail.example.com:25" } as const;
+  const explicitOptions = { values, explicit: new Map([["smtpUrl", smtpUrl] as const]) };
+  await using world = await startWorld({
+    config: { restartExitCode: 75, explicitOptions },
+    onRestart: () => {},
+  });
   const { server, call, ok } = world;
   const { routes, actions } = registry;
   const listed: { path: string; kind: Kind; visibility: string }[] = await ok(
@@ -199,12 +208,16 @@ Deno.test("AD15 roles of administrators", async (t) => {
     await ok("action", "_admin/settings:set", {
       changes: { smtpUrl: "smtp://user:secret@mail.example.com:587", mailFrom: "app@example.com" },
     });
-    const urlFor = async (role: string) => {
+    const urlsFor = async (role: string) => {
       const { value } = await call("query", "_admin/settings:list", {}, tokens[role]);
-      return value.find(({ name }: { name: string }) => name === "smtpUrl").text;
+      const { text, given } = value.find(({ name }: { name: string }) => name === "smtpUrl");
+      return [text, given.text];
     };
-    assert.equal(await urlFor("viewer"), "smtp://mail.example.com:587");
-    assert.equal(await urlFor("editor"), "smtp://user@mail.example.com:587");
+    assert.deepEqual(await urlsFor("viewer"), ["smtp://mail.example.com:587", "smtp://mail.example.com:25"]);
+    assert.deepEqual(await urlsFor("editor"), [
+      "smtp://user@mail.example.com:587",
+      "smtp://given@mail.example.com:25",
+    ]);
   });
 
   await t.step("a viewer can end only their own other sessions", async () => {

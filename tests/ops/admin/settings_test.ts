@@ -6,6 +6,7 @@ import { liveConfig, settingSpecs } from "../../../mod/config/settings.ts";
 import {
   decryptSecret,
   encryptSecret,
+  secretToEnterAgain,
   withoutPassword,
   withStoredPassword,
 } from "../../../mod/kit/secret_encryption.ts";
@@ -115,6 +116,20 @@ Deno.test("settings", async (t) => {
       assert.equal(await shown(), "smtp://user@127.0.0.1:1");
       const failed = await call("action", "_admin/settings:testMail", { to: "a@example.com" });
       assert.deepEqual([failed.status, failed.code], [400, "mail_failed"]);
+    },
+  );
+
+  await t.step(
+    "[SE3] a stored secret of a provider is kept under another name, not for another preset",
+    () => {
+      const fields = { clientId: "a", clientSecret: { sealed: "x" } };
+      const configOf = (providers: object) => JSON.stringify({ providers });
+      const stored = configOf({ github: fields });
+      assert.equal(secretToEnterAgain(configOf({ work: { preset: "github", ...fields } }), stored), null);
+      assert.equal(
+        secretToEnterAgain(configOf({ discord: fields }), stored),
+        "providers.discord.clientSecret",
+      );
     },
   );
 

@@ -13,9 +13,9 @@ interface Served {
   readonly database: TestDatabase;
   readonly handle: (request: Request) => Response | Promise<Response>;
   readonly get: (path: string, init?: RequestInit) => Promise<Response>;
-  /** Lines of the log. */
   /** Path of the staged restore's database. */
   staged: string | null;
+  /** Lines of the log. */
   readonly logged: string[];
   /** Resolves with the first of them. */
   readonly reported: Promise<void>;
@@ -107,8 +107,8 @@ Deno.test("[EX10] a table is downloaded as JSONL or CSV, under its name and neve
 
 Deno.test("[EX18] a table of the staged restore is downloaded, which leaves its file unchanged", async () => {
   using served = serve(1);
-  const get = () =>
-    Promise.resolve(served.handle(new Request("http://localhost/api/admin/restore/export/items")));
+  const get = (query = "") =>
+    Promise.resolve(served.handle(new Request(`http://localhost/api/admin/restore/export/items${query}`)));
   const refused = await get();
   assert.equal(refused.status, 404);
   assert.match(await refused.text(), /No restore is prepared/);
@@ -120,6 +120,9 @@ Deno.test("[EX18] a table of the staged restore is downloaded, which leaves its 
   const response = await get();
   assert.match(await response.text(), /^\{[^\n]*"n":"staged"\}\n$/);
   assert.deepEqual(await Deno.readFile(served.staged), before);
+  const filtered = await get("?where=%7B%7D");
+  assert.equal(filtered.status, 400);
+  assert.match(await filtered.text(), /Filters are not allowed in the URL"/);
   await Deno.remove(folder, { recursive: true });
 });
 

@@ -46,9 +46,8 @@ export class OtlpCollector implements AsyncDisposable {
   metrics: readonly ReceivedMetric[] = [];
   readonly resources: Readonly<Record<string, string | number>>[] = [];
   readonly requestHeaders: Headers[] = [];
-  /** Status of the next answers. */
-  status = 200;
-  requests = 0;
+  /** Path whose requests are answered with 404. */
+  refusedPath: string | null = null;
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
 
   constructor(port = 0) {
@@ -78,11 +77,10 @@ export class OtlpCollector implements AsyncDisposable {
   }
 
   async #answer(request: Request): Promise<Response> {
-    this.requests++;
     this.requestHeaders.push(request.headers);
     const body = await request.json();
-    if (this.status !== 200) return new Response("no", { status: this.status });
     const path = new URL(request.url).pathname;
+    if (path === this.refusedPath) return new Response(null, { status: 404 });
     for (const { resource, scopeSpans } of path === "/v1/traces" ? body.resourceSpans : []) {
       this.resources.push(attributesOf(resource));
       for (const { spans } of scopeSpans) this.spans.push(...spans);

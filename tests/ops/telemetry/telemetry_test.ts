@@ -135,7 +135,7 @@ Deno.test("[OT6] a collector that is down is reported once, and spans over the l
   assert.equal(made.dropped, 100);
   // The pending exports end before the limit of one, and those of the metrics fail in between.
   const begun = performance.now();
-  const stopping = telemetry(`http://127.0.0.1:${port}`);
+  const stopping = telemetry(`http://127.0.0.1:${await freePort()}`);
   stopping.start("POST /api/query").end(200);
   await Promise.all([made, stopping].map((each) => each.exportMetrics(() => Promise.resolve([]))));
   const failing = performance.now();
@@ -149,10 +149,35 @@ Deno.test("[OT6] a collector that is down is reported once, and spans over the l
   await using collector = new OtlpCollector(port);
   await made.exportMetrics(() => Promise.resolve([]));
   await until(() => collector.spans.length > 0);
+  await until(() => made.logged.length > 1);
   assert.equal(made.logged[1], "info Telemetry is exported again");
   const closing = performance.now();
   await made[Symbol.asyncDispose]();
   assert.ok(performance.now() - closing < 2 * telemetryLimits.closeMs);
   made.start("POST /api/query").end(200);
   assert.ok(made.dropped > 100, "spans after the end are dropped");
+  // Its last attempt.
+  await until(() => stopping.dropped === 1);
+});
+
+Deno.test("[OT6] a collector that refuses metrics is reported once, and still receives the last spans", async () => {
+  await using collector = new OtlpCollector();
+  collector.refusedPath = "/v1/metrics";
+  const logged: string[] = [];
+  {
+    await using made = telemetry(collector.endpoint, {
+      log: (level, message, fields) => logged.push(`${level} ${message} ${fields?.["signal"]}`),
+    });
+    const metrics = () => made.exportMetrics(() => Promise.resolve([]));
+    await metrics();
+    for (let spans = 1; spans <= 2; spans++) {
+      made.start("POST /api/query").end(200);
+      await until(() => collector.spans.length === spans);
+      await metrics();
+    }
+    made.start("POST /api/query").end(200);
+    await made.lastMetrics(() => Promise.resolve([]));
+  }
+  assert.deepEqual(logged, ["warn Cannot export telemetry metrics"]);
+  assert.equal(collector.spans.length, 3);
 });

@@ -81,14 +81,7 @@ export function exportRoutes(
     return new Response(new ReadableStream(download), { headers });
   };
   app.get("/export/:table", (c) => {
-    // The filter may contain personal data, and addresses are logged on the way.
-    if (c.req.query("where") !== undefined) {
-      c.set("noted", FILTERED);
-      throw new ServiceError(
-        "bad_request",
-        "Filters are not allowed in the URL. Send the filter in the body of a POST request",
-      );
-    }
+    refuseFilter(c, ". Send the filter in the body of a POST request");
     return exported(c, { table: c.req.param("table") });
   });
   app.post("/export/:table", async (c) => {
@@ -97,6 +90,7 @@ export function exportRoutes(
     return await exported(c, { table: c.req.param("table"), where });
   });
   app.get("/restore/export/:table", async (c) => {
+    refuseFilter(c);
     const path = await stagedDatabase();
     if (path === null) throw new ServiceError("not_found", "No restore is prepared");
     return await exported(c, { table: c.req.param("table"), path });
@@ -110,6 +104,13 @@ interface Exported {
   readonly where?: string;
   /** Default: the database in use. */
   readonly path?: string;
+}
+
+/** Refuses a filter in the URL: it may contain personal data, and addresses are logged on the way. */
+function refuseFilter(c: Context<AdminEnv>, advice = ""): void {
+  if (c.req.query("where") === undefined) return;
+  c.set("noted", FILTERED);
+  throw new ServiceError("bad_request", `Filters are not allowed in the URL${advice}`);
 }
 
 function opened(open: () => TableDownload): TableDownload {
