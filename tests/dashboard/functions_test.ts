@@ -151,7 +151,7 @@ testDashboard("functions and logs", { functions, config }, async (dashboard, t) 
     await page.locator(".badge[data-tone=bad]").first().waitFor();
   });
 
-  await t.step("DA22 a query shows its duration, and explained its reads", async () => {
+  await t.step("DA22 Run shows the duration of a query, Explain its reads", async () => {
     await go("functions/orders%3Alist");
     await page.getByLabel("state").selectOption("open");
     await button("Run").click();

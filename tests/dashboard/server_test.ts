@@ -221,7 +221,12 @@ testDashboard("overview, files, schedule, backups and replication", {
     await waitForText("Document not found");
     await restore(5);
     assert.equal(await textOf(), "right");
-    await asAdmin("_admin/data:remove", { ids: [id] });
+    await button("Undo").last().click();
+    await until(async () => await textOf() === undefined);
+    const several = [await call("notes:add", { text: "a" }), await call("notes:add", { text: "b" })];
+    await asAdmin("_admin/data:remove", { ids: several });
+    await go("audit");
+    await waitForText(`deleted ${several.join(", ")} of`);
   });
 
   await t.step("a file is opened with the documents that reference it", async () => {
@@ -439,21 +444,26 @@ testDashboard("overview, files, schedule, backups and replication", {
 
   await t.step("DA24 one table of a prepared restore is copied into the running server", async () => {
     const notes = () => call("notes:list", {}, "query") as Promise<{ _id: string; text: string }[]>;
-    const [lost] = await notes();
-    assert.ok(lost);
-    await asAdmin("_admin/data:remove", { ids: [lost._id] });
-    const added = await call("notes:add", { text: "since" });
-    await choose(/^More about backup-/, "Restore…");
-    await button("Verify and prepare restore").click();
-    await button("Copy one table…").click();
-    await dialog.getByLabel("Table").selectOption("notes");
-    await button("Copy table").click();
-    await waitForText(/copied\. The prepared restore was canceled\./);
-    const now = await notes();
-    assert.deepEqual(now.find(({ _id }) => _id === lost._id), lost);
-    assert.ok(now.some(({ _id }) => _id === added));
-    await staged().waitFor({ state: "detached" });
-    await asAdmin("_admin/data:remove", { ids: [added] });
+    for (
+      const [others, isKept] of [["keep", true], ["delete all documents in the table first", false]] as const
+    ) {
+      const [lost] = await notes();
+      assert.ok(lost);
+      await asAdmin("_admin/data:remove", { ids: [lost._id] });
+      const added = await call("notes:add", { text: "since" });
+      await choose(/^More about backup-/, "Restore…");
+      await button("Verify and prepare restore").click();
+      await button("Copy one table…").click();
+      await dialog.getByLabel("Table").selectOption("notes");
+      await dialog.getByLabel("Documents added since then").selectOption(others);
+      await button("Copy table").click();
+      await staged().waitFor({ state: "detached" });
+      await waitForText(/copied\. The prepared restore was canceled\./);
+      const now = await notes();
+      assert.deepEqual(now.find(({ _id }) => _id === lost._id), lost);
+      assert.equal(now.some(({ _id }) => _id === added), isKept);
+      if (isKept) await asAdmin("_admin/data:remove", { ids: [added] });
+    }
   });
 
   await t.step("a file that is not an archive is rejected with the reason", async () => {

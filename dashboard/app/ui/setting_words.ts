@@ -183,7 +183,7 @@ export function labelOf(name: string): string {
   return WORDINGS[name]?.label ?? wordsOf(name);
 }
 
-/** Names settings by their labels in an error of the server, which names them by their flags. */
+/** Replaces the flags in an error of the server with the labels of their settings. */
 export function withLabels(error: string): string {
   return error.replaceAll(/(pass )?--([a-z0-9-]+)/g, (text, pass: string | undefined, flag: string) => {
     const label = WORDINGS[flag.replaceAll(/-(\w)/g, (_, letter: string) => letter.toUpperCase())]?.label;

@@ -67,8 +67,8 @@ const ACTIONS: Readonly<Record<string, Describe>> = {
   "_admin/data:replace": (arg) => ({ verb: "saved", ...documentOf(arg("table"), arg("id")) }),
   "_admin/data:remove": (arg) => {
     const [table, ids] = [arg("table"), arg("ids")];
-    // The view of a deleted document offers its history.
-    if (!ids.startsWith("(")) return { verb: "deleted", ...documentOf(table, ids) };
+    // The IDs of a few documents are recorded as a list. The view of a single one offers its history.
+    if (!/^\(|, /.test(ids)) return { verb: "deleted", ...documentOf(table, ids) };
     return { verb: `deleted ${documentsText(ids)} of`, subject: table, to: href(["data", table]) };
   },
   "_admin/data:deleteWhere": (arg) => ({
@@ -183,8 +183,9 @@ const REQUESTS: readonly (readonly [RegExp, (name: string) => Describe])[] = [
     to: href(["data", table]),
   })],
   [/^GET \/api\/admin\/restore\/export\/(.+)$/, (table) => () => ({
-    verb: "exported from the prepared restore",
+    verb: "exported",
     subject: table,
+    rest: " from the prepared restore",
   })],
   [/^POST \/api\/admin\/backups$/, () => plain("made a backup")],
   [/^GET \/api\/admin\/(?:scheduled-)?backups\/(.+)$/, (name) => () => ({

@@ -38,7 +38,7 @@ export function CopyTable({ onDone, onClose }: {
   return (
     <FormDialog
       title="Copy one table"
-      text="Only this table changes, now and without a restart. Then the prepared restore is canceled."
+      text="Only this table changes, immediately and without a restart. Then the prepared restore is canceled."
       button="Copy table"
       onSubmit={copy}
       onClose={onClose}
@@ -48,7 +48,7 @@ export function CopyTable({ onDone, onClose }: {
       </SelectField>
       <SelectField label="Documents added since then" name="mode" defaultValue="upsert">
         <option value="upsert">keep</option>
-        <option value="replace">delete, with all others of the table</option>
+        <option value="replace">delete all documents in the table first</option>
       </SelectField>
     </FormDialog>
   );

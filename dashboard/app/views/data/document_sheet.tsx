@@ -133,15 +133,18 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
   /** Stores an earlier state of the document, or inserts it again if it was deleted. */
   async function restore(id: string, earlier: Fields): Promise<void> {
     const own = ownFields(earlier);
-    if (document === undefined) {
-      await insert({ table: table.name, documents: [earlier] });
-      showToast("Restored");
-    } else {
-      const text = JSON.stringify(own, null, 2);
-      await replaceWith(own, { id, before: ownFields(document), text, message: "Restored" });
-      load(own);
+    if (document === undefined) await insertOne(earlier, "Restored");
+    else {
+      await replaceWith(own, {
+        id,
+        before: ownFields(document),
+        text: JSON.stringify(own, null, 2),
+        message: "Restored",
+      });
     }
     setShowsHistory(false);
+    // Edits made in the meantime are kept. Saving them is rejected as a conflict.
+    if (latestText.current === text) load(own);
   }
   const savable = !isReadOnly(table) && !busy && (dirty || documentId === null);
   useSaveKey(savable ? () => void save() : null);
@@ -215,7 +218,7 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
       {found === undefined && documentId !== null && <Loading />}
       {found === null && documentId !== null && (
         <Empty title="Document not found">
-          <p>If it was deleted, its history shows by whom, and can restore it.</p>
+          <p>If it was deleted, its history shows who deleted it, and you can restore it there.</p>
           <Button onClick={() => setShowsHistory(true)}>History</Button>
         </Empty>
       )}

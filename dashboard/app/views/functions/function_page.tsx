@@ -55,7 +55,7 @@ export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
     setBusy(false);
   }
 
-  /** Runs the query in a process of its own, which records its reads. */
+  /** Runs the query in a separate process that records its reads. */
   async function explain(): Promise<void> {
     setBusy(true);
     await attempt(async () => {

@@ -12,7 +12,7 @@ export interface RunHistogramProps {
   readonly onChoose: (span: { readonly from: number; readonly to: number }) => void;
 }
 
-/** Percentage of the width from which a name does not fit on the right of its line. */
+/** Position, in percent of the width, beyond which a name does not fit to the right of its line. */
 const EDGE = 90;
 
 /** Drawn from the bottom to the top, so that failures are above. */
@@ -123,7 +123,7 @@ export function RunHistogram({ bars, served, onChoose }: RunHistogramProps) {
           {deploys.map(({ hash, from }, at) => {
             const left = 100 * (from - start) / (end - start);
             const next = deploys[at + 1];
-            // Names end at the next deploy. At the right edge, the name is on the left of its line.
+            // Names end at the next deploy. At the right edge, the name is to the left of its line.
             const width = next === undefined ? 100 - left : 100 * (next.from - from) / (end - start);
             const isLeft = next === undefined && left > EDGE;
             return (

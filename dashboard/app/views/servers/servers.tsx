@@ -120,7 +120,7 @@ export function Servers() {
   );
 }
 
-/** Contents of the queues. */
+/** Names of queued items, by queue. */
 const QUEUED: Readonly<Record<string, readonly [one: string, many: string]>> = {
   mutations: ["mutation", "mutations"],
   queries: ["query", "queries"],
