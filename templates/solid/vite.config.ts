@@ -1,4 +1,5 @@
-import { defineConfig } from "vite";
 import solid from "vite-plugin-solid";
+import { defineConfig } from "vitest/config";
 
-export default defineConfig({ plugins: [solid()] });
+/** Tests run in Node. The default of the plugin is jsdom, which is not installed. */
+export default defineConfig({ plugins: [solid()], test: { environment: "node" } });

@@ -46,7 +46,7 @@ export function withNextPage(pages: readonly LoadedPage[], numItems: number): Pa
 }
 
 /**
- * Splits grown pages and merges shrunken neighbours; returns `null` if nothing changes. The pages cover the same rows as before.
+ * Splits grown pages and merges shrunken neighbors; returns `null` if nothing changes. The pages cover the same rows as before.
  * A page is split at twice its size and merged below half of it, so that it does not oscillate.
  */
 export function balanced(pages: readonly LoadedPage[]): PageRange[] | null {

@@ -1,6 +1,6 @@
 /**
  * `syncline/react`: live queries, mutations, actions and sign-in as React hooks, typed by the references they are
- * called with. Plain modules without JSX; `react` (19 or later) is the page's own.
+ * called with. Plain modules without JSX. The app installs `react`, 19 or later.
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
  * `syncline/solid`: live queries, mutations, actions and sign-in in components of Solid, typed by the references they are
- * called with. `solid-js` (1.9 or later) is the page's own.
+ * called with. The app installs `solid-js`, 1.9 or later.
  *
  * @module
  */

@@ -6,7 +6,12 @@ import type { Store } from "../bindings/query_store.ts";
 export function useStore<Value>(store: () => Store<Value>): () => Value {
   const current = createMemo(store);
   const [changes, setChanges] = createSignal(0);
-  createEffect(() => onCleanup(current().subscribe(() => setChanges((count) => count + 1))));
+  createEffect(() => {
+    const changed = () => setChanges((count) => count + 1);
+    onCleanup(current().subscribe(changed));
+    // The effect waits while a surrounding `Suspense` is pending, and the value may have changed since it was read.
+    changed();
+  });
   return createMemo(() => {
     changes();
     return current().read();

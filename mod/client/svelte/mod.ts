@@ -1,6 +1,6 @@
 /**
  * `syncline/svelte`: live queries, mutations, actions and sign-in in components of Svelte, typed by the references they are
- * called with. `svelte` (5.7 or later) is the page's own.
+ * called with. The app installs `svelte`, 5.7 or later.
  *
  * @module
  */

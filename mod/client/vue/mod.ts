@@ -1,6 +1,6 @@
 /**
  * `syncline/vue`: live queries, mutations, actions and sign-in as composables, typed by the references they are called with.
- * `vue` (3.5 or later) is the page's own.
+ * The app installs `vue`, 3.5 or later.
  *
  * @module
  */

@@ -21,7 +21,7 @@ const home = fileURLToPath(new URL("..", import.meta.url));
 export const templates = ["react", "vue", "svelte", "solid", "plain", "showcase", "server"] as const;
 export type Template = (typeof templates)[number];
 
-/** Templates of other frameworks than React. They contain the page, and take the rest from `react`. */
+/** Templates for frameworks other than React. They contain the page only; the rest comes from `react`. */
 const pages: readonly Template[] = ["vue", "svelte", "solid"];
 /** Files of `react` that do not depend on the framework. */
 const shared = [

@@ -2,7 +2,7 @@
 import { FunctionError, SynclineClient } from "syncline/client";
 import { api } from "../../react/page/api.ts";
 import { list, type Mount } from "./adapter.ts";
-import { mountSolid } from "./solid.ts";
+import { mountSolid, mountSuspended } from "./solid.ts";
 import { mountSvelte } from "./svelte.ts";
 import { mountVue } from "./vue.ts";
 
@@ -67,10 +67,29 @@ async function scenario(mount: Mount): Promise<void> {
   client.close();
 }
 
+/** Changes a state while a pending `Suspense` of Solid delays the subscription to it. */
+async function suspension(): Promise<void> {
+  const client = new SynclineClient(location.origin);
+  const token = Promise.withResolvers<null>();
+  const loading = Promise.withResolvers<string>();
+  client.setAuth(() => token.promise);
+  const root = document.body.appendChild(document.createElement("div"));
+  const { authStatus, unmount } = mountSuspended(client, { root, loading: loading.promise });
+  equal(authStatus(), "loading");
+  token.resolve(null);
+  await until(() => client.authState().status, "signedOut");
+  loading.resolve("loaded");
+  await until(() => root.textContent, "loaded");
+  await until(authStatus, "signedOut");
+  unmount();
+  client.close();
+}
+
 Object.assign(globalThis, {
-  run: (framework: string) => {
+  run: async (framework: string) => {
     const mount = frameworks[framework];
     if (mount === undefined) throw new Error(`Unknown framework ${framework}`);
-    return scenario(mount);
+    await scenario(mount);
+    if (framework === "solid") await suspension();
   },
 });

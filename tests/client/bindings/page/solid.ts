@@ -1,6 +1,7 @@
 /** The component with the functions for Solid. */
-import { createComponent, createSignal } from "solid-js";
+import { createComponent, createResource, createSignal, type JSX, Suspense } from "solid-js";
 import { render } from "solid-js/web";
+import type { SynclineClient } from "syncline/client";
 import {
   SynclineProvider,
   useAction,
@@ -56,3 +57,32 @@ export const mountSolid: Mount = (client, root) => {
   if (component === undefined) throw new Error("The component was not mounted");
   return { ...component, unmount };
 };
+
+/** Mounts a component below a `Suspense` that is pending until `loading` resolves. Returns its authentication state. */
+export function mountSuspended(
+  client: SynclineClient,
+  { root, loading }: { readonly root: HTMLElement; readonly loading: Promise<string> },
+): { authStatus(): string; unmount(): void } {
+  let authStatus = () => "";
+  function App(): JSX.Element {
+    const auth = useAuth();
+    authStatus = () => auth.status;
+    const [loaded] = createResource(() => loading);
+    return loaded as unknown as JSX.Element;
+  }
+  const unmount = render(
+    () =>
+      createComponent(SynclineProvider, {
+        client,
+        get children() {
+          return createComponent(Suspense, {
+            get children() {
+              return createComponent(App, {});
+            },
+          });
+        },
+      }),
+    root,
+  );
+  return { authStatus: () => authStatus(), unmount };
+}
