@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import type { AccountParts } from "../../mod/auth/accounts.ts";
+import { AdminAccounts } from "../../mod/auth/admin/admin_accounts.ts";
+import { SystemCalls } from "../../mod/functions/system_calls.ts";
 import { password, startTestAccounts, type TestAccounts } from "./support/test_accounts.ts";
 
 const email = "admin@example.com";
@@ -32,6 +35,15 @@ Deno.test("AE14 the setup link creates the first administrator, once", async () 
   );
   assert.equal(await accounts.service.setupLink(), null);
   assert.equal(codeOf(await accounts.post("/admin/signin", { email, password })), "ok");
+});
+
+Deno.test("FA2 anyone may ask whether there is an administrator: that does not run in the writer", async () => {
+  const calls = new SystemCalls({
+    mutate: () => assert.fail("nothing is changed"),
+    query: () => Promise.resolve({ ok: true, value: "true", logLines: [] }),
+    queryInWriter: () => assert.fail("the writer must not run it"),
+  });
+  assert.equal(await new AdminAccounts({ calls } as AccountParts).needsSetup(), true);
 });
 
 Deno.test("AE14 a wrong setup token creates no administrator, and invalid account data leave the token valid", async () => {

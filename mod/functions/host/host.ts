@@ -173,9 +173,17 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     const answer = this.#writer.mutate(call);
     answer.then((answered) => {
       // A recorded answer was reported when it was new.
-      if (!answered.replayed) reports.mutationEnded(given, answered, since);
+      if (answered.replayed) return;
+      if (!this.#isServiceQuery(given)) return reports.mutationEnded(given, answered, since);
+      const { outcome, ts, run } = answered;
+      reports.queryEnded(given, { outcome, ts, durationMs: 0, ...run });
     });
     return answer;
+  }
+
+  /** Whether the writer runs it as a query: background work of the service reads there. */
+  #isServiceQuery({ origin, udfPath }: FunctionCall): boolean {
+    return origin === "system" && this.info(udfPath)?.kind === "query";
   }
 
   /** Runs mutations, and actions that do not run locally. Absent if mutations run here or are refused. */

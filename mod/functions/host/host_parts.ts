@@ -55,7 +55,7 @@ export async function openHostParts(options: IsolateHostOptions): Promise<HostPa
   const source = "functionsDir" in options.code ? options.code : null;
   const version = await firstVersion(options, versions);
   const starter = await createStarter({ ...options, dataDir }, { versions, version });
-  // After a takeover clients call at once. Otherwise the first query starts a reader.
+  // After a takeover, clients connect immediately. Otherwise the first client or query starts a reader.
   if (options.waits === true) await Promise.all([starter.warm("writer"), starter.warm("reader")]);
   const { cores = navigator.hardwareConcurrency } = options;
   return {

@@ -57,7 +57,7 @@ export interface RunObserver {
   runEnded(kind: RunKind, end: RunEnd): void;
   /** Called when the writer has committed this many calls at once. */
   groupCommitted?(calls: number): void;
-  /** Returns the trace of an action that belongs to none, so that its own calls can belong to it. Absent without telemetry. */
+  /** Starts a trace for an action that has none, so that its calls belong to it. Absent without telemetry. */
   startTrace?(): CallTrace | undefined;
 }
 

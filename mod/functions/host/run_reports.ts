@@ -69,7 +69,10 @@ export class RunReports implements Disposable {
     });
   }
 
-  queryEnded(call: FunctionCall, answer: QueryAnswer): void {
+  queryEnded(
+    call: FunctionCall,
+    answer: Pick<QueryAnswer, "outcome" | "ts" | "durationMs" | "queuedMs" | "use">,
+  ): void {
     const request = call.request ?? nextRequest();
     const { outcome, durationMs, queuedMs = 0, ts, use = null } = answer;
     numberError(outcome, request);

@@ -165,6 +165,17 @@ Deno.test("a missing program is a failed start", async () => {
   await starter[Symbol.asyncDispose]();
 });
 
+Deno.test("the next isolate uses the progress file of a start that could not listen", async () => {
+  await using place = await Place.make("serve");
+  const [runDir] = [...Deno.readDirSync(place.dir)];
+  const path = `${place.dir}/${runDir?.name}`;
+  await Deno.mkdir(`${path}/runner-1`);
+  assert.ok(!(await place.starter.start("runner")).ok);
+  for (let i = 0; i < 3; i++) await place.ready();
+  const files = [...Deno.readDirSync(path)].map(({ name }) => name).filter((name) => name.endsWith(".p"));
+  assert.deepEqual(files.sort(), ["1.p", "2.p", "3.p"]);
+});
+
 Deno.test("messages and segments are sent in both directions in order, after Boot and Ready", async () => {
   await using place = await Place.make("serve");
   const { isolate, frames, next } = await place.ready();

@@ -462,6 +462,17 @@ Deno.test("while no reader can be started tries become rare, and queries get an 
   assert.ok(world.pool.free);
 });
 
+Deno.test("slow queries get an error as well while no reader can be started", async () => {
+  const world = await started({ readers: 2 });
+  const wave = world.slowWave("a", { turn: "x", blame: "x" });
+  world.starter.broken = "nonsense";
+  for (const reader of world.readers) reader.dies("killed");
+  await world.clock.advance(20_000);
+  assert.deepEqual(wave.results, []);
+  await world.clock.advance(isolateLimits.startMs);
+  assert.deepEqual(wave.results, ["internal: The app cannot be started: nonsense@1"]);
+});
+
 Deno.test("after replace, new queries use a reader with new code, and the old one finishes", async () => {
   const world = await started();
   const first = world.wave("a");
@@ -510,6 +521,28 @@ Deno.test("a reader that was starting when the code was replaced ends, and anoth
   world.pins(world.reader(1), 2);
   world.answers(world.reader(1), 0, 1);
   assert.deepEqual(wave.results, ["a@2"]);
+});
+
+Deno.test("a reader that was prepared when the code was replaced is started again", async () => {
+  const world = new ReaderWorld();
+  world.pool.prepare();
+  world.pool.replace();
+  await settled();
+  assert.deepEqual(world.readers.map(({ dead }) => dead), [true, false]);
+});
+
+Deno.test("after replace, a reader with new code starts although old ones use every slot", async () => {
+  const world = await started({ readers: isolateLimits.readersMax });
+  world.wave(...many(16 * isolateLimits.readersMax));
+  assert.equal(world.readers.length, isolateLimits.readersMax);
+  world.pool.replace();
+  const wave = world.wave("b");
+  await settled();
+  const reader = world.reader(isolateLimits.readersMax);
+  assert.deepEqual(queriesOf(reader), ["b"]);
+  world.pins(reader, 2);
+  world.answers(reader, 0, 1);
+  assert.deepEqual(wave.results, ["b@2"]);
 });
 
 Deno.test("a reader that was starting when the pool closed ends without an error", async () => {

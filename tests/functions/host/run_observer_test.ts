@@ -63,6 +63,14 @@ Deno.test("every run is reported once with its time, recorded answers are not", 
   assert.equal(observer.groups.reduce((sum, calls) => sum + calls, 0), 5);
 });
 
+Deno.test("a query of the service that runs in the writer is reported as a query", async () => {
+  const observer = new Observed();
+  await using real = await RealHost.start(files, { observer });
+  const { outcome } = await real.host.mutate({ ...call("runs:ask"), origin: "system" });
+  assert.deepEqual([outcome.ok, observer.runs], [true, ["query success"]]);
+  assert.equal(real.host.isolates.roles.reader.running, 0);
+});
+
 Deno.test("the statistics show running and lost isolates and their memory", async () => {
   await using real = await RealHost.start(files);
   const { isolates } = real.host;

@@ -108,7 +108,7 @@ export class CodeSwaps {
     });
   }
 
-  /** Prestarts isolates for the next edit of the code, and a reader for the author, who will look at the app. */
+  /** Prestarts isolates for the next edit of the code, and a reader, because the author will open the app. */
   standBy(): void {
     this.#parts.readers.prepare();
     this.#parts.starter.standBy?.();
@@ -152,7 +152,7 @@ export class CodeSwaps {
           if (version !== null) starter.use?.(version);
           served.declare(ready);
           await swapped?.();
-          await readers.replace();
+          readers.replace();
           runners.replace();
           if (version !== null) served.exchange(version);
         },
@@ -190,7 +190,7 @@ export class CodeSwaps {
     await served.hold(version);
     starter.use?.(version);
     served.declare(app);
-    await readers.replace();
+    readers.replace();
     runners.replace();
   }
 }

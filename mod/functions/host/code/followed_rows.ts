@@ -71,9 +71,9 @@ export class FollowedRows {
       throw error;
     });
     starter.use?.(version);
-    const replaced = await writer.replace(async (ready) => {
+    const replaced = await writer.replace((ready) => {
       served.declare(ready);
-      await readers.replace();
+      readers.replace();
       runners.replace();
       served.exchange(version);
     }, { start: () => starter.start("writer", version) });
@@ -89,7 +89,7 @@ export class FollowedRows {
     await readers.hold();
     try {
       await writer.apply([row]);
-      await readers.replace();
+      readers.replace();
     } finally {
       readers.release();
     }

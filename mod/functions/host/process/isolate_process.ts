@@ -16,7 +16,7 @@ const PROGRESS_BYTES = 16;
 /** Abort messages of V8 and the runtime when memory runs out. */
 const OUT_OF_MEMORY = /out of memory|allocation failed|\bOOM\b|^memory allocation of \d+ bytes failed/m;
 
-/** Names the call that an isolate runs. It outlives the isolate's memory. */
+/** Names the call that an isolate runs. The file outlives the isolate. */
 export class ProgressReader {
   readonly #file: Deno.FsFile;
   readonly #bytes = new Uint8Array(PROGRESS_BYTES);
@@ -27,7 +27,7 @@ export class ProgressReader {
     this.#file = file;
   }
 
-  /** Opens a file, new or from another isolate, and clears it. */
+  /** Opens a file, new or left by an earlier isolate, and clears it. */
   static async open(path: string): Promise<ProgressReader> {
     const file = await Deno.open(path, { read: true, write: true, create: true, mode: 0o600 });
     try {

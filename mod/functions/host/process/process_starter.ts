@@ -66,6 +66,14 @@ interface StartOptions {
   readonly onProcess?: (process: IsolateProcess) => void;
 }
 
+/** Resources that a start releases, unless its process owns them. */
+interface StartResources {
+  readonly held?: Disposable;
+  readonly progressPath?: string;
+  readonly progress?: ProgressReader;
+  readonly listener?: Deno.Listener;
+}
+
 /** Starts isolates. Disposal ends all of them and removes their files. */
 export class ProcessStarter implements IsolateStarter, AsyncDisposable {
   readonly isolateStats = new IsolateStats();
@@ -231,17 +239,18 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     const { tableNumbers, journal, follows = false, versions, rows = null } = this.#options;
     const { bundle, functions, authorFolder } = version;
     const authored = authorTexts(authorFolder);
-    let progressPath = `${socketPath}.p`;
-    let resources: { listener?: Deno.Listener; progress?: ProgressReader; held?: Disposable } = {};
+    let resources: StartResources = {};
     try {
       const held = await versions.hold(version);
       resources = { held };
       await (this.#allocated ??= this.#allocate());
-      if (this.#disposed) throw new Error("The server is stopping");
-      progressPath = this.#progressPaths.shift() ?? progressPath;
+      const progressPath = this.#progressPaths.shift() ?? `${socketPath}.p`;
+      resources = { held, progressPath };
       const progress = await ProgressReader.open(progressPath);
+      resources = { held, progressPath, progress };
+      if (this.#disposed) throw new Error("The server is stopping");
       const listener = Deno.listen({ transport: "unix", path: socketPath });
-      resources = { listener, progress, held };
+      resources = { held, progressPath, progress, listener };
       const databasePath = join(dataDir, "data.db");
       const child = this.#spawn({
         role,
@@ -304,12 +313,9 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     } finally {
       close(resources.listener);
       resources.held?.[Symbol.dispose]();
+      resources.progress?.close();
+      if (resources.progressPath !== undefined) this.#progressPaths.push(resources.progressPath);
       await remove(socketPath);
-      // Still ours only if no process has it.
-      if (resources.progress !== undefined) {
-        resources.progress.close();
-        this.#progressPaths.push(progressPath);
-      }
     }
   }
 

@@ -202,7 +202,7 @@ export class ReaderPool implements QueryReaders {
     this.#changed();
   }
 
-  /** Assigns later queries to readers with new code, and resumes. Running ones end. */
+  /** Assigns later queries to readers with new code, and resumes. Running queries finish with the old code. */
   replace(): void {
     this.#readers.replace();
     this.release();
@@ -262,7 +262,7 @@ export class ReaderPool implements QueryReaders {
     }
     this.#dispatchSlow();
     this.#noteBusy();
-    if (this.#readers.size === 0 && this.#waiting.hasQuick) this.#readers.add();
+    if (this.#waiting.hasQuick && !this.#readers.hasCurrent) this.#readers.add();
     if (this.#readers.some(({ busy }) => busy)) this.#watchLater();
   }
 

@@ -19,7 +19,7 @@ export interface ReaderProcessesOptions {
   readonly create: (isolate: Isolate) => Reader;
   /** Called after each start or failed start that `add` requested. */
   readonly onChanged: () => void;
-  /** Called if a reader cannot be started and there is no other one. */
+  /** Called if a reader cannot be started and there is no other one with the current code. */
   readonly onFailed: (message: string) => void;
 }
 
@@ -66,17 +66,23 @@ export class ReaderProcesses implements Iterable<Reader> {
     return false;
   }
 
+  /** Whether there is a reader with the current code. */
+  get hasCurrent(): boolean {
+    return this.some(({ retired }) => !retired);
+  }
+
   /** Ensures that there is a reader, or that one is starting. */
   prepare(): void {
     this.#queriedAt = this.#options.clock.now();
-    if (this.#readers.size === 0) this.add();
+    if (!this.hasCurrent) this.add();
   }
 
   /** Starts a reader if the limit allows, one at a time, delayed after frequent deaths or failed starts. */
   add(): void {
     const { clock, readersMax } = this.#options;
     if (this.#isStarting || this.#closing || this.#retryTimer !== null) return;
-    if (this.#readers.size >= readersMax) return;
+    // Retired readers must not prevent the first one with new code.
+    if (this.#readers.size >= readersMax && this.hasCurrent) return;
     const pauseMs = this.#restarts.pauseMs(clock.now(), this.#failures);
     if (pauseMs === 0) void this.#startOne();
     else this.#retryTimer = clock.after(pauseMs, () => void this.#startOne());
@@ -91,6 +97,7 @@ export class ReaderProcesses implements Iterable<Reader> {
     if (this.#closing || generation !== this.#generation) {
       // The code was replaced in the meantime, or the server is stopping.
       if (started.ok) started.isolate.kill();
+      this.add();
     } else if (started.ok) {
       this.#failures = 0;
       this.#readers.add(this.#options.create(started.isolate));
@@ -149,7 +156,7 @@ export class ReaderProcesses implements Iterable<Reader> {
     const { log, onFailed } = this.#options;
     this.#failures++;
     log("error", "Cannot start a reader", { message });
-    if (this.#readers.size === 0) onFailed(message);
+    if (!this.hasCurrent) onFailed(message);
   }
 
   /** Stops assigning work to the reader. Ends it when it is free. */

@@ -42,11 +42,12 @@ export class WaitingParts {
     return part === undefined ? null : unansweredOf(part);
   }
 
-  /** Takes the parts that are not slow and belong to batches from before this time. */
+  /** Takes the parts of batches from before this time. */
   takeOlder(than: number): readonly Part[] {
-    const older = this.#quick.filter(({ run }) => run.startedAt < than);
-    this.#quick = this.#quick.filter(({ run }) => run.startedAt >= than);
-    return older;
+    const isOlder = ({ run }: Part) => run.startedAt < than;
+    const older = this.#quick.filter(isOlder);
+    this.#quick = this.#quick.filter((part) => !isOlder(part));
+    return [...older, ...this.#slow.takeOut(isOlder)];
   }
 
   takeAll(): readonly Part[] {

@@ -96,7 +96,7 @@ export class FollowingWriter implements MutationWriter {
   }
 
   replace(
-    meanwhile: (ready: Ready) => Promise<void>,
+    meanwhile: (ready: Ready) => Promise<void> | void,
     { before = () => Promise.resolve(), start = () => this.#options.starter.start("writer") }: {
       readonly before?: () => Promise<void>;
       readonly start?: () => Promise<StartResult>;
