@@ -52,7 +52,7 @@ const groups: Record<string, (context: BenchContext) => Promise<Row[]>> = {
   storage: storageRows,
   counting: countingRows,
   data: dataRows,
-  observing: observabilityRows,
+  observability: observabilityRows,
   restore: restoreRows,
   cluster: clusterRows,
   competitors: competitorRows,

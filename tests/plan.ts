@@ -93,7 +93,7 @@ const ISOLATED = [
   "tests/storage/real_server_test.ts",
 ];
 
-/** Source text of a file that changes global state or leaves resources open, which other files of its process would notice. */
+/** Matches the source of files that change global state or leave resources open, which would affect other files of a process. */
 const NOT_SHARED =
   /hromium|testDashboard|with(?:Client|Hooks)Page|new Worker|^ +sanitize\w+: false|Deno\.(?:chdir|exit|env\.(?:set|delete)|test\.(?:before|after))/m;
 

@@ -35,7 +35,7 @@ export class Deliveries {
     if (--this.#outstanding === 0) this.#delivered.resolve(performance.now());
   }
 
-  /** Lets `trigger` throw an error. */
+  /** Makes `trigger` throw an error. */
   failed(error: unknown): void {
     this.#delivered.promise.catch(() => {});
     this.#delivered.reject(error);

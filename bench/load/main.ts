@@ -3,15 +3,16 @@ import { lines } from "../../tests/support/processes/lines.ts";
 import { print } from "../support/print.ts";
 import { commands, type LoadAnswer } from "./commands.ts";
 
-async function run(line: string): Promise<LoadAnswer> {
+async function answer(line: string): Promise<LoadAnswer> {
   try {
     const { command, options } = JSON.parse(line);
     const run = (commands as unknown as Record<string, (options: unknown) => unknown>)[command];
-    return { result: await run?.(options) };
+    if (run === undefined) throw new Error(`Unknown command "${command}"`);
+    return { result: await run(options) };
   } catch (error) {
     return { error: error instanceof Error ? error.message : String(error) };
   }
 }
 
-for await (const line of lines(Deno.stdin.readable)) print(JSON.stringify(await run(line)));
+for await (const line of lines(Deno.stdin.readable)) print(JSON.stringify(await answer(line)));
 Deno.exit(0);

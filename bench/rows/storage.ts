@@ -1,4 +1,4 @@
-/** Uploads, downloads and small reads of files, beside a bare server that pipes to and from a file. */
+/** Uploads, downloads and small reads of files beside a bare server, thumbnails, and the memory of uploads. */
 import { type BenchContext, type Control, storageFunctions } from "../context.ts";
 import { createUploadUrl, uploadFile, uploadTo } from "../support/files.ts";
 import { alternate } from "../support/rounds.ts";
@@ -41,7 +41,7 @@ async function largeFileRows(context: BenchContext, server: ServerProcess, contr
       return { uploadMs, downloadMs };
     },
     control: async () => ({
-      uploadMs: await msOf(async () => await (await fetch(controlUrl, { method: "POST", body })).text()),
+      uploadMs: await msOf(() => post(controlUrl, body)),
       downloadMs: await msOf(() => download(controlUrl)),
     }),
   });
@@ -79,6 +79,12 @@ async function smallReadRow(context: BenchContext, server: ServerProcess, contro
     target: { atLeast: 0.5 },
     details: rates,
   };
+}
+
+async function post(url: string, body: Blob): Promise<void> {
+  const response = await fetch(url, { method: "POST", body });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${response.status} ${text}`);
 }
 
 async function download(url: string): Promise<void> {

@@ -44,7 +44,7 @@ Deno.test("RT8 AR2 deleting a session's row by any means ends the session in the
   );
 });
 
-Deno.test("AR5 a deleted user's sessions end, by the function and by an administrator", async () => {
+Deno.test("AR5 a deleted user's sessions end, by the function and when the document is deleted", async () => {
   for (const byHand of [true, false]) {
     await using accounts = await startTestAccounts();
     const ends: EndedSession[] = [];

@@ -141,9 +141,9 @@ Deno.test("OH3 a sign-in that the app refuses opens no session", async () => {
   const person = { id: "1", email: "ann@example.com", verified: true };
   const first = await signIns.signIn("github", person);
   await accounts.call("_auth:setName", { name: "Suspended" }, first.get("svc_access_token"));
-  const departed = await signIns.begin("github");
+  const started = await signIns.begin("github");
   const again = fragmentOf(
-    await signIns.back("github", signIns.at.github.agree(departed.location, person), departed),
+    await signIns.back("github", signIns.at.github.agree(started.location, person), started),
   );
   assert.equal(again.get("svc_error"), "suspended");
   assert.equal(accounts.port.rows("_sessions").length, 1);

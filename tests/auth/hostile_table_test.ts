@@ -32,7 +32,7 @@ const kinds: Readonly<Record<string, RegExp>> = {
   "keys that are down": /XI3 a key set: down/,
   "keys that are slow": /XI3 a key set: slow/,
   "keys of 10 MB": /XI3 a key set: 10 MB/,
-  "keys that were rotated": /taken out of its set/,
+  "keys that were rotated": /removed from its set/,
   "redirects into the network behind": /a redirect into the network behind/,
   "open redirects": /OA4 a redirect to "https:\/\/evil/,
   "open redirects by a user name": /app\.example\.com@evil/,

@@ -247,6 +247,7 @@ Deno.test("ND5 the devices of a deleted administrator are deleted", async () => 
 });
 
 Deno.test("ND2 ND5 an anonymous user who signs up has no known devices yet", async () => {
+  // The devices of the anonymous session do not count: another person may have given the browser that session.
   await using accounts = await startTestAccounts({ anonymous: true });
   const { body } = await accounts.post("/anonymous", {}, { headers: { "User-Agent": IPHONE } });
   await accounts.post("/magic/request", { email });

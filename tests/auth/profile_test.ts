@@ -90,10 +90,10 @@ Deno.test("PF1 PF2 each user has a profile with defaults and the matching known 
   await accounts.post("/magic/verify", { token: (await accounts.mailTo("bob@example.com"))?.token });
   await system(accounts, "createUser", { email: "eve@example.com", emailVerified: true, passwordHash: null });
   assert.deepEqual(profilesOf(accounts), [{ role: "member" }, { role: "member" }, { role: "member" }]);
-  signIns.at.work.bends = { claims: { picture: "https://work.test/dan.png", chief: true } };
+  signIns.at.work.overrides = { claims: { picture: "https://work.test/dan.png", chief: true } };
   await signIns.signIn("work", { id: "dan", name: "Dan" });
   // Invalid pictures and fields that are not in the app's schema are omitted.
-  signIns.at.work.bends = { claims: { picture: 7 } };
+  signIns.at.work.overrides = { claims: { picture: 7 } };
   await signIns.signIn("work", { id: "kim" });
   await signIns.signIn("github", { id: "4711", name: "Pat" });
   assert.deepEqual(profilesOf(accounts).slice(3), [
@@ -103,7 +103,7 @@ Deno.test("PF1 PF2 each user has a profile with defaults and the matching known 
   ]);
   assert.deepEqual(await accounts.call("people:editors", {}, null), ["https://work.test/dan.png"]);
   // Another sign-in does not change the profile.
-  signIns.at.work.bends = { claims: { picture: "https://work.test/new.png" } };
+  signIns.at.work.overrides = { claims: { picture: "https://work.test/new.png" } };
   await signIns.signIn("work", { id: "dan" });
   assert.deepEqual(await accounts.call("people:editors", {}, null), ["https://work.test/dan.png"]);
 });

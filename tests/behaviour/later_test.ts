@@ -125,7 +125,7 @@ cases("scheduler", {
     await t.advance(10 * MINUTE_MS);
     assert.equal(await t.query("app:all"), "3 2 1");
   },
-  "a scheduled action runs, as nobody": async (t) => {
+  "a scheduled action runs without a user": async (t) => {
     const ada = await t.asUser("Ada");
     await ada.mutation("app:laterOutside");
     await t.advance(1_000);

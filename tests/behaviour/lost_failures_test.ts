@@ -97,7 +97,7 @@ const taken = {
   }),
 };
 
-behaviours("[FA11] operations that nobody awaits", {
+behaviours("[FA11] operations without await", {
   "their failure is the call's, and nothing of it is kept": withFunctions(
     { ...left, failing, all },
     async (t) => {

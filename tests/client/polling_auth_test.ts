@@ -46,7 +46,7 @@ Deno.test("polling waits for the token, uses it for every request and reports th
   assert.equal(await mutation, "m for a");
 });
 
-Deno.test("CL12 a token refused over HTTP is renewed once, and the refused request is repeated", async () => {
+Deno.test("CL12 a token refused over HTTP is renewed once by force, and the refused request is repeated", async () => {
   using test = makePollingTest();
   const { client, http } = test;
   accept(http, new Set(["new"]));

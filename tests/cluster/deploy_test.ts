@@ -130,7 +130,7 @@ class Marker implements AsyncDisposable {
 Deno.test({
   ...needs(
     postgres,
-    "[PG18] [PG19] [PG20] a deploy by any server reaches all, also one that was away, and a ts has one code on every server",
+    "[PG18] [PG19] [PG20] a deploy by any server reaches all, also one that was stopped, and a ts has one version on every server",
   ),
   // Killed servers leave resources open.
   sanitizeOps: false,
@@ -288,7 +288,7 @@ Deno.test(
 Deno.test(
   needs(
     postgres,
-    "[PG18] [PG20] a server that was alone begins its cluster with what was deployed to it, and goes back",
+    "[PG18] [PG20] a single server starts its cluster with its deployed versions, and can roll back",
   ),
   async () => {
     await using postgres = await TestPostgres.start();
@@ -323,7 +323,7 @@ Deno.test(
 Deno.test(
   needs(
     postgres,
-    "[PG19] a server that was away at the first deploy comes by it in the log, without a snapshot",
+    "[PG19] a server that was stopped during the first deploy finds it in the log, without a snapshot",
   ),
   async () => {
     await using postgres = await TestPostgres.start();

@@ -178,7 +178,7 @@ Deno.test("[PG16] the outcome of a sent call is unknown if no leader appears or 
   }
 });
 
-Deno.test("[PG16] calls of one caller keep their order whichever of them is answered or lost first", async () => {
+Deno.test("[PG16] calls of one caller keep their order, regardless of the first one that is answered or lost", async () => {
   const calls = new LeaderCalls({ ts: () => 9 });
   await using first = new LinkWorld();
   await using second = new LinkWorld();

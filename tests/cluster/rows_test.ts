@@ -184,7 +184,7 @@ Deno.test(
 );
 
 Deno.test(
-  needs(postgres, "[PG8] a snapshot that is being made is given up when its server stops leading"),
+  needs(postgres, "[PG8] a snapshot in progress is abandoned when its server stops leading"),
   async () => {
     await using postgres = await TestPostgres.start();
     const url = await postgres.database();
@@ -262,7 +262,7 @@ Deno.test("[PG5] a notification that arrives during a read is not waited for aga
 Deno.test(
   needs(
     postgres,
-    "[PG3] a takeover waits for a row that is being added, and a row that comes behind it is refused",
+    "[PG3] a takeover waits for a row that is being added, and a later row is refused",
   ),
   async () => {
     await using postgres = await TestPostgres.start();
@@ -318,7 +318,7 @@ Deno.test(
 Deno.test(
   needs(
     postgres,
-    "[PG2] [PG6] a row whose answer was lost is looked up, is there once, and waits for a database that is away",
+    "[PG2] [PG6] a row whose answer was lost is looked up, exists once, and waits for an unreachable database",
   ),
   async () => {
     await using postgres = await TestPostgres.start();
@@ -435,7 +435,7 @@ Deno.test(
 );
 
 Deno.test(
-  needs(postgres, "[PG5] a row that is larger than what is read at once keeps nobody from the one behind it"),
+  needs(postgres, "[PG5] a row that is larger than a read does not keep the next one from being read"),
   async () => {
     await using postgres = await TestPostgres.start();
     const url = await postgres.database();
@@ -642,7 +642,7 @@ Deno.test(
 );
 
 Deno.test(
-  needs(postgres, "[PG8] a server that stops while it waits for the database gives up"),
+  needs(postgres, "[PG8] a server that stops ends its wait for the database"),
   async () => {
     await using postgres = await TestPostgres.start();
     await using folder = new TempFolder();
@@ -700,7 +700,7 @@ Deno.test(
 Deno.test(
   needs(
     postgres,
-    "[PG7] who is far behind the end of the log leaves the lease to others, and takes it when it has come near",
+    "[PG7] a server far before the end of the log leaves the lease to others, and acquires it near the end",
   ),
   async () => {
     await using postgres = await TestPostgres.start();
@@ -846,7 +846,7 @@ Deno.test(
 );
 
 Deno.test(
-  needs(postgres, "[PG22] where its own connection is silent a lease is renewed by one that is not"),
+  needs(postgres, "[PG22] if its own connection is silent, a lease is renewed over another one"),
   async () => {
     await using postgres = await TestPostgres.start();
     await using gate = new Gate(postgres.port);

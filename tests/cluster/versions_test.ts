@@ -21,7 +21,7 @@ const streamOf = (bytes: Uint8Array) => new Blob([bytes.slice()]).stream();
 Deno.test(
   needs(
     postgres,
-    "[PG20] a version is in the cluster's database as a whole or not at all, and is kept while the log names it",
+    "[PG20] a version is stored in the cluster's database completely or not at all, and is kept while the log names it",
   ),
   async () => {
     await using postgres = await TestPostgres.start();

@@ -53,8 +53,8 @@ async function compare(
   return { client, compared: () => count };
 }
 
-/** A client that moves amounts one after another while `goesOn` returns true. */
-async function move(port: number, goesOn: () => boolean): Promise<SyncClient> {
+/** A client that moves amounts one after another while `shouldContinue` returns true. */
+async function move(port: number, shouldContinue: () => boolean): Promise<SyncClient> {
   let requestId = 0;
   const next = () => {
     const by = Math.floor(random() * 200) - 100;
@@ -65,7 +65,7 @@ async function move(port: number, goesOn: () => boolean): Promise<SyncClient> {
     session: null,
     onResponse: (response) => {
       if (!response.success) client.violations.push(response.errorMessage);
-      else if (goesOn()) next();
+      else if (shouldContinue()) next();
     },
   });
   next();
@@ -90,9 +90,13 @@ async function compareTransitions(wanted: number, options: { readonly slowReader
       const onDifference = (difference: string) => differences.push(difference);
       readers.push(await compare(server.port, { slow: i < options.slowReaders, onDifference }));
     }
-    const goesOn = () => compared() < wanted && problems().length === 0;
-    for (let i = 0; i < WRITERS; i++) writers.push(await move(server.port, goesOn));
-    await until(() => !goesOn(), { what: `${wanted} Transitions`, timeoutMs: TRANSITIONS_MS, server });
+    const shouldContinue = () => compared() < wanted && problems().length === 0;
+    for (let i = 0; i < WRITERS; i++) writers.push(await move(server.port, shouldContinue));
+    await until(() => !shouldContinue(), {
+      what: `${wanted} Transitions`,
+      timeoutMs: TRANSITIONS_MS,
+      server,
+    });
     assert.deepEqual(problems(), [], `seed ${seed}`);
     await Promise.all(
       [...writers, ...readers.map(({ client }) => client)].map((client) => client[Symbol.asyncDispose]()),

@@ -17,7 +17,7 @@ function compareDocs(a: Doc, b: Doc): number {
     compareValues(a._id, b._id);
 }
 
-Deno.test("a scan is touched exactly by changes between its start and where it stopped", () => {
+Deno.test("a scan is affected exactly by changes between its start and its end", () => {
   const small = fc.integer({ min: 0, max: 9 });
   const change = fc.record({ pick: fc.nat(), n: small, do: fc.constantFrom("insert", "patch", "delete") });
   using db = new TestDatabase(tables);

@@ -19,7 +19,7 @@ import { TempFolder } from "../support/temp_folder.ts";
 
 type Framework = (typeof BINDINGS)[number];
 
-/** Compiles the files of a framework, as its plugin for Vite does. */
+/** Compiles the files of a framework like its plugin for Vite. */
 const compilers: Readonly<Record<Framework, Plugin>> = {
   vue: {
     name: "vue",

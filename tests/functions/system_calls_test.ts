@@ -15,7 +15,7 @@ function callsOf(inWriter: Outcome | null): SystemCalls {
   });
 }
 
-Deno.test("background work reads in the writer, and in a reader if the writer cannot commit or is elsewhere", async () => {
+Deno.test("background work reads in the writer, and in a reader if the writer cannot commit or on a follower", async () => {
   assert.equal(await callsOf({ ok: true, value: "1", logLines: [] }).queryInWriter(last, {}), 1);
   const error = { kind: "internal", message: "The database could not commit", data: null } as const;
   assert.equal(

@@ -71,7 +71,7 @@ Deno.test("a document that an import has made older or newer is published with b
   }
 });
 
-Deno.test("documents of the app's tables stay behind, those of the service travel", () => {
+Deno.test("documents of the app's tables are not sent, those of the service are", () => {
   const keys: KeyChange[] = [["t1", null, ID], ["i1", null, CREATED + ID]];
   const at = (table: string): DocumentChange => ({ table, tableNumber: 1, id: ID, keys, doc: "{}" });
   const [entry] = travelled([{ ts: 1, at: 2, changes: [at("users"), { ...at("_users"), tableNumber: 2 }] }]);

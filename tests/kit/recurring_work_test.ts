@@ -4,7 +4,7 @@ import { RecurringWork } from "../../mod/kit/clock.ts";
 
 const turn = () => new Promise((resolve) => setTimeout(resolve, 5));
 
-Deno.test("runs at intervals, and immediately when asked, never concurrently", async () => {
+Deno.test("runs at intervals, and immediately when requested, never concurrently", async () => {
   let running = 0;
   let runs = 0;
   await using work = new RecurringWork({

@@ -293,6 +293,7 @@ Deno.test("MC6 a program with an API key has tools for the functions of the key 
   await using writer = await Agent.overHttp(server, key, { write: true });
   const tools = ["list_functions", "run_query", "read_documentation"];
   assert.deepEqual(await reader.names(), tools);
+  assert.match(await reader.text("read_documentation", { page: "queries" }), /^# Queries/);
   assert.deepEqual((await writer.names()).sort(), [...tools, "run_mutation", "run_action"].sort());
 
   const listing = await fetch(`${server.url}/api/mcp`, {
@@ -307,7 +308,7 @@ Deno.test("MC6 a program with an API key has tools for the functions of the key 
   await listing.body?.cancel();
   assert.deepEqual([listing.status, listing.headers.get("cache-control")], [200, "no-store"]);
 
-  // Internal functions and other kinds are not the key's.
+  // The scope of the key excludes internal functions and actions.
   const listed = await reader.json("list_functions");
   assert.deepEqual(listed.map(({ path }: { path: string }) => path).sort(), ["notes:add", "notes:me"]);
   assert.deepEqual(await reader.json("run_query", { path: "notes:me" }), { value: null });
@@ -318,7 +319,7 @@ Deno.test("MC6 a program with an API key has tools for the functions of the key 
   assert.match(await reader.refused("run_query", { path: "notes:large" }), /may not call "notes:large"/);
   assert.match(await reader.refused("run_query", { path: "_admin/users:list" }), /may not call/);
   assert.match(await writer.refused("run_action", { path: "notes:shout" }), /may not call "notes:shout"/);
-  // A query cannot be a mutation under another name.
+  // `run_query` runs no mutations.
   const add = { path: "notes:add", args: { text: "of the key" } };
   assert.match(await reader.refused("run_query", add), /no function|mutation/);
   assert.match(await reader.refused("run_mutation", add), /read-only/);

@@ -32,7 +32,7 @@ const SETS: readonly { readonly set: string; readonly name: string; readonly all
   },
   {
     set: "restoreRemote",
-    name: "[SB11] the set of restores from a bucket has the network beside that, and nothing else",
+    name: "[SB11] the set of restores from a bucket has access to the network in addition, and nothing else",
     allows: [...FILES, ...OWN_VARIABLES, ...ROOM, ...NETWORK],
   },
   {
@@ -47,7 +47,8 @@ const SETS: readonly { readonly set: string; readonly name: string; readonly all
   },
   {
     set: "doctor",
-    name: "[OP4] the set of the doctor reads files and asks for room, and writes, starts and reaches nothing",
+    name:
+      "[OP4] the set of the doctor reads files and checks free space, and writes nothing, without processes or network",
     allows: ["read a file", ...OWN_VARIABLES, ...ROOM],
   },
   {

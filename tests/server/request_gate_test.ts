@@ -29,7 +29,7 @@ async function asked(
   return `${admitted.status} ${code} ${errorMessage}`;
 }
 
-Deno.test("OR3 only hosts that cannot resolve to this server for others are accepted", () => {
+Deno.test("OR3 only hosts that an attacker cannot resolve to this server are accepted", () => {
   const guard = new HostGuard(["app.example.com", "*.apps.example.com", "syncline"]);
   const expected: Record<ReturnType<HostGuard["check"]>, readonly string[]> = {
     accepted: [

@@ -84,13 +84,13 @@ Deno.test("truncated, forged and exploding images", async (t) => {
 
   await t.step("TH7 too many pixels are rejected by the header of each type", async () => {
     for (const size of [tooLarge, farTooLarge]) {
-      const lies: [bytes: Uint8Array<ArrayBuffer>, type: string][] = [
+      const forged: [bytes: Uint8Array<ArrayBuffer>, type: string][] = [
         [jpegOfSize(images.jpeg, size), "image/jpeg"],
         [emptyPng({ ...size, written: 1 }), "image/png"],
         [webpOfSize(images.webp, size), "image/webp"],
         [gifOfSize(images.gif, size), "image/gif"],
       ];
-      for (const [bytes, type] of lies) {
+      for (const [bytes, type] of forged) {
         const startedAt = performance.now();
         assert.equal(await outcome(bytes, type), "422 image_too_large", `${type} ${size.width}`);
         assert.ok(performance.now() - startedAt < QUICK_MS, type);

@@ -44,7 +44,7 @@ Deno.test("files over real connections", async (t) => {
   const server = await start(dataDir, ["--upload-max-bytes", "3MiB"]);
   try {
     await t.step(
-      "UP7 FR10 uploads are read in full and in ranges, beside disconnecting clients",
+      "UP7 FR10 uploads are read in full and in ranges while other clients disconnect",
       async () => {
         const contents = new Uint8Array(randomBytes(3_000_000));
         const { storageId: id } = await (await upload(server, contents, "application/x-test")).json();

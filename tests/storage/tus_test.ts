@@ -74,7 +74,7 @@ Deno.test("RU1 an empty file is complete immediately, and the first bytes may be
   assert.equal(await (await storage.request(`/api/storage/${id}`)).text(), "abcdef");
 });
 
-Deno.test("RU2 bytes received before a body broke off, stalled or lied are kept and resumed after", async () => {
+Deno.test("RU2 bytes received before a body ended early, stalled or had a wrong length are kept and resumed", async () => {
   await using storage = await startTestStorage({ uploadStallMs: 30 });
   const tus = clientOf(storage);
   const location = await tus.begin(await storage.uploadUrl(), 9);
@@ -239,7 +239,7 @@ Deno.test("RU6 the rules of upload URLs apply, and an unfinished upload reserves
 const refusals = [
   { name: "RU7 no length", headers: {}, answer: "400 bad_request" },
   { name: "RU7 a length that is none", headers: { "Upload-Length": "-1" }, answer: "400 bad_request" },
-  { name: "RU7 a length to come", headers: { "Upload-Defer-Length": "1" }, answer: "400 bad_request" },
+  { name: "RU7 a deferred length", headers: { "Upload-Defer-Length": "1" }, answer: "400 bad_request" },
   { name: "RU7 too large a file", headers: { "Upload-Length": "1001" }, answer: "413 file_too_large" },
   {
     name: "RU7 a bad content type",

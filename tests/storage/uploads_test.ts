@@ -152,7 +152,7 @@ Deno.test("UP5 a second concurrent upload is rejected, and the first continues",
   assert.equal(await (await s.request(`/api/storage/${storageId}`)).text(), "one two");
 });
 
-Deno.test("UP6 an incomplete body leaves nothing behind, and the URL usable", async () => {
+Deno.test("UP6 an incomplete body leaves nothing behind, and the URL stays valid", async () => {
   await using s = await startTestStorage();
   const url = await s.uploadUrl();
   for (let tenth = 0; tenth < 10; tenth++) {

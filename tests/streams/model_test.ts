@@ -231,7 +231,7 @@ Deno.test("SM4 a stream that cannot be stored ends with an error", async () => {
   world.end();
 });
 
-Deno.test("SM5 sizes and numbers are limited, and ended streams make room for new ones", async () => {
+Deno.test("SM5 sizes and numbers are limited, and ended streams free their slots", async () => {
   const world = new World();
   const action = new TestAction(world.streams);
   const id = await action.create();

@@ -34,7 +34,7 @@ interface Times {
 
 function childTimes(): Times {
   if (Deno.build.os !== "linux") return { userMs: 0, systemMs: 0 };
-  // The runtime requires all permissions for /proc, except in child programs.
+  // A child program reads /proc, because the runtime requires all permissions for it.
   const { stdout } = new Deno.Command("cat", { args: [`/proc/${Deno.pid}/stat`] }).outputSync();
   // The program's name is in parentheses and may contain spaces. See proc(5) for the fields after it.
   const fields = new TextDecoder().decode(stdout).split(") ")[1]?.split(" ") ?? [];

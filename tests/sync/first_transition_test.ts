@@ -284,7 +284,7 @@ Deno.test("HC6 a cached result does not answer a call while commits of another p
   assert.equal(world.host.runs.length, runs, "answered from the kept result again");
 });
 
-Deno.test("SG12 the state at the connect is that of the server, not of a worker that is behind", async () => {
+Deno.test("SG12 the state at the connect is that of the server, not of an outdated worker", async () => {
   const { world, hear } = await hubBehind();
   const socket = world.connected();
   socket.add(0, "get", { key: "a" });

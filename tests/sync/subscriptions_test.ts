@@ -148,7 +148,7 @@ Deno.test("SQ5 SG11 a removed query is confirmed once and then silent", async ()
   assert.equal(world.host.runs.length, 1);
 });
 
-Deno.test("SQ5 a query added and removed by two consecutive ModifyQuerySets has a result, then is removed", async () => {
+Deno.test("SQ5 a query added and removed by two ModifyQuerySets sent together has a result, then is removed", async () => {
   const world = new World();
   const socket = world.connected();
   socket.add(0, "get", { key: "a" });

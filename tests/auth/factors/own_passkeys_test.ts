@@ -238,8 +238,8 @@ Deno.test("PK6 an account has a bounded number of passkeys", async () => {
 Deno.test("PK6 an attestation that the passkey signed itself is accepted, one of another key is not", async () => {
   await using accounts = await startTestAccounts();
   const { accessToken } = await verifiedUser(accounts);
-  const add = async (lies: InvalidValues) => {
-    const response = new TestAuthenticator().create(await startRegistration(accounts, accessToken), lies);
+  const add = async (invalid: InvalidValues) => {
+    const response = new TestAuthenticator().create(await startRegistration(accounts, accessToken), invalid);
     await act(accounts, "addPasskey", { response }, accessToken);
   };
   await assert.rejects(add({ selfAttested: true, forged: true }), { message: "invalid_passkey" });

@@ -62,8 +62,8 @@ Deno.test("PK1 several passkeys sign in to one account, and the hook of the app 
   const response = key.create(options, { backupEligible: false, backedUp: false });
   await act(accounts, "addPasskey", { response, name: "Security key" }, accessToken);
   for (const authenticator of [phone, key, key]) {
-    const lies = authenticator === key ? { backupEligible: false, backedUp: false } : {};
-    assert.equal((await signIn(accounts, authenticator, lies)).body.userId, userId);
+    const flags = authenticator === key ? { backupEligible: false, backedUp: false } : {};
+    assert.equal((await signIn(accounts, authenticator, flags)).body.userId, userId);
   }
   assert.deepEqual(accounts.port.rows("visits").slice(-3).map(({ by }) => by), [
     "passkey",
@@ -92,7 +92,7 @@ Deno.test("PK1 a passkey signs in where a password needs a second step, and coun
   );
 });
 
-const lies: readonly (readonly [name: string, lies: InvalidValues, code: string])[] = [
+const invalidResponses: readonly (readonly [name: string, invalid: InvalidValues, code: string])[] = [
   ["the page of another site", { origin: "https://evil.example" }, "invalid_passkey"],
   ["a page of another port", { origin: "http://localhost:3211" }, "invalid_passkey"],
   ["a page with another scheme", { origin: "https://localhost:3210" }, "invalid_passkey"],
@@ -121,34 +121,37 @@ const lies: readonly (readonly [name: string, lies: InvalidValues, code: string]
   ["a short challenge", { challenge: "AAAA" }, "invalid_challenge"],
   ["an empty challenge", { challenge: "" }, "invalid_challenge"],
 ];
-for (const [name, lie, code] of lies) {
+for (const [name, invalid, code] of invalidResponses) {
   Deno.test(`PK2 a sign-in and a registration are refused with ${name}`, async () => {
     await using accounts = await startTestAccounts();
     const authenticator = new TestAuthenticator();
     const { accessToken } = await passkeyUser(accounts, authenticator);
     const sessions = accounts.port.rows("_sessions").length;
-    const refused = await signIn(accounts, authenticator, lie);
+    const refused = await signIn(accounts, authenticator, invalid);
     assert.deepEqual([refused.status, codeIn(refused)], [401, code]);
     assert.equal(accounts.port.rows("_sessions").length, sessions);
-    const response = new TestAuthenticator().create(await startRegistration(accounts, accessToken, {}), lie);
+    const response = new TestAuthenticator().create(
+      await startRegistration(accounts, accessToken, {}),
+      invalid,
+    );
     await assert.rejects(act(accounts, "addPasskey", { response }, accessToken), { message: code });
     assert.equal(accounts.port.rows("_passkeys").length, 1);
     assert.equal((await signIn(accounts, authenticator)).status, 200, "the passkey works still");
   });
 }
 
-const signInLies: readonly (readonly [rule: string, name: string, lies: InvalidValues])[] = [
+const invalidSignIns: readonly (readonly [rule: string, name: string, invalid: InvalidValues])[] = [
   ["PK2", "a signature of another key", { forged: true }],
   ["PK2", "the handle of another user", { userHandle: Buffer.from("another").toString("base64url") }],
   ["PK2", "no user handle", { userHandle: null }],
   ["PK4", "a passkey that can no longer be backed up", { backupEligible: false, backedUp: false }],
 ];
-for (const [rule, name, lie] of signInLies) {
+for (const [rule, name, invalid] of invalidSignIns) {
   Deno.test(`${rule} a sign-in is refused with ${name}`, async () => {
     await using accounts = await startTestAccounts();
     const authenticator = new TestAuthenticator();
     await passkeyUser(accounts, authenticator);
-    assert.equal(codeIn(await signIn(accounts, authenticator, lie)), "invalid_passkey");
+    assert.equal(codeIn(await signIn(accounts, authenticator, invalid)), "invalid_passkey");
   });
 }
 

@@ -102,7 +102,7 @@ export const keyFault = "unknown token signing key";
 
 export const tokenVectors: readonly TokenVector[] = [
   { name: "XI2 another issuer", token: rsa({ iss: "https://evil.example.com" }), error: issuerFault },
-  { name: "XI2 the issuer with a slash behind it", token: rsa({ iss: `${issuer}/` }), error: issuerFault },
+  { name: "XI2 the issuer followed by a slash", token: rsa({ iss: `${issuer}/` }), error: issuerFault },
   { name: "XI2 the issuer in capitals", token: rsa({ iss: issuer.toUpperCase() }), error: issuerFault },
   { name: "XI2 the issuer below a path", token: rsa({ iss: `${issuer}/tenant` }), error: issuerFault },
   { name: "XI2 no issuer", token: rsa({ iss: undefined }), error: issuerFault },
@@ -110,16 +110,16 @@ export const tokenVectors: readonly TokenVector[] = [
   { name: "XI2 a number as issuer", token: rsa({ iss: 1 }), error: issuerFault },
   { name: "XI2 the service itself as issuer", token: rsa({ iss: "svc", typ: "access" }), error: issuerFault },
   {
-    name: "XI2 the name of what every object has as issuer",
+    name: "XI2 a property of every object as issuer",
     token: rsa({ iss: "__proto__" }),
     error: issuerFault,
   },
-  { name: "XI3 a key that nobody has", token: headed({ kid: "nobody" }), error: keyFault },
+  { name: "XI3 an unknown key", token: headed({ kid: "nobody" }), error: keyFault },
   { name: "XI3 an endless name of a key", token: headed({ kid: "k".repeat(4_000) }), error: keyFault },
   { name: "XI3 the name of another key", token: headed({ kid: "ec" }), error: keyFault },
   { name: "XI3 a path as name of a key", token: headed({ kid: "../../etc/passwd" }), error: keyFault },
   {
-    name: "XI3 no name where two keys fit",
+    name: "XI3 no key name where two keys match",
     token: (setup) => {
       setup.answer = () => Response.json({ keys: [keys.rsa.jwk, keys.next.jwk] });
       return signed(setup.claims(), keys.rsa, { kid: undefined });
@@ -160,7 +160,7 @@ export const tokenVectors: readonly TokenVector[] = [
     },
     error: keyFault,
   },
-  { name: "XI3 an algorithm that is not taken", token: headed({}, keys.long), error: signature },
+  { name: "XI3 an algorithm that is not accepted", token: headed({}, keys.long), error: signature },
   {
     name: "XI3 the algorithm none",
     token: (setup) => `${part({ alg: "none" })}.${part(setup.claims())}.`,

@@ -75,7 +75,11 @@ const faults: readonly (readonly [name: string, config: unknown, message: RegExp
   ["OC1 a key that is none", {
     providers: { apple: { clientId: "a", teamId: "t", keyId: "k", privateKey: { file: "secret" } } },
   }, /^providers\.apple\.privateKey: expected a PEM private key/],
-  ["OC1 tokens for anybody", { issuers: [{ issuer: "https://id.example.com" }] }, /^issuers\.0\.audience: /],
+  [
+    "OC1 tokens for any audience",
+    { issuers: [{ issuer: "https://id.example.com" }] },
+    /^issuers\.0\.audience: /,
+  ],
   [
     "OC1 no audience in the list",
     { issuers: [{ issuer: "https://id.example.com", audience: [] }] },

@@ -4,15 +4,15 @@ import { appUrl, fragmentOf, startTestSignIns } from "../support/test_sign_ins.t
 import { addressVectors, ann, answerVectors, signUp, stateVectors, verifiedUser } from "./hostile_vectors.ts";
 
 Deno.test("OA7 OA8 OA9 a callback without a sign-in of this browser gets plain text and status 400, and changes nothing", async (t) => {
-  for (const { name, provider = "github", bend } of stateVectors) {
+  for (const { name, provider = "github", alter } of stateVectors) {
     await t.step(name, async () => {
       await using signIns = await startTestSignIns();
-      const departed = await signIns.begin(provider);
-      const good = signIns.at[provider].agree(departed.location, ann);
-      const bent = await bend({ signIns, departed, parameters: new URLSearchParams(good) });
+      const started = await signIns.begin(provider);
+      const good = signIns.at[provider].agree(started.location, ann);
+      const altered = await alter({ signIns, started, parameters: new URLSearchParams(good) });
       const { parameters = good, cookie, provider: to = provider, form } = {
-        cookie: departed.cookie,
-        ...bent,
+        cookie: started.cookie,
+        ...altered,
       };
       const answer = await signIns.back(to, parameters, {
         ...(cookie !== undefined && { cookie }),
@@ -28,22 +28,22 @@ Deno.test("OA7 OA8 OA9 a callback without a sign-in of this browser gets plain t
         "the code was shown to a provider",
       );
       if (signIns.accounts.port.rows("_oauth_flows").length === 0) return;
-      const rightly = await signIns.back(provider, good, departed);
+      const rightly = await signIns.back(provider, good, started);
       assert.equal(rightly.status, name.startsWith("OA8") ? 400 : provider === "apple" ? 303 : 302);
     });
   }
 });
 
 Deno.test("OA2 OA3 OA7 OA14 answers that are not the provider's, not for us or not of this sign-in are refused in the app's address", async (t) => {
-  for (const { name, provider = "work", bends, parameters, code = "provider_error" } of answerVectors) {
+  for (const { name, provider = "work", overrides, parameters, code = "provider_error" } of answerVectors) {
     await t.step(name, async () => {
       await using signIns = await startTestSignIns();
-      const departed = await signIns.begin(provider);
-      const good = signIns.at[provider].agree(departed.location, ann);
-      const bent = await parameters?.(new URLSearchParams(good), signIns) ?? good;
+      const started = await signIns.begin(provider);
+      const good = signIns.at[provider].agree(started.location, ann);
+      const altered = await parameters?.(new URLSearchParams(good), signIns) ?? good;
       const sessions = signIns.accounts.port.rows("_sessions").length;
-      signIns.at[provider].bends = await bends?.(signIns, departed) ?? {};
-      const fragment = fragmentOf(await signIns.back(provider, bent, departed));
+      signIns.at[provider].overrides = await overrides?.(signIns, started) ?? {};
+      const fragment = fragmentOf(await signIns.back(provider, altered, started));
       assert.equal(fragment.get("svc_error"), code, signIns.accounts.logged.join("\n"));
       assert.equal(fragment.get("svc_access_token"), null);
       assert.equal(signIns.accounts.port.rows("_sessions").length, sessions);
@@ -53,8 +53,8 @@ Deno.test("OA2 OA3 OA7 OA14 answers that are not the provider's, not for us or n
         [],
       );
       // It cannot be tried again either.
-      signIns.at[provider].bends = {};
-      assert.equal((await signIns.back(provider, good, departed)).status, 400);
+      signIns.at[provider].overrides = {};
+      assert.equal((await signIns.back(provider, good, started)).status, 400);
     });
   }
 });
@@ -104,10 +104,10 @@ Deno.test("OL4 an attacker with an account for a victim's address loses all acce
 
 Deno.test("OA4 the redirect chosen at the start is used, independent of the callback", async () => {
   await using signIns = await startTestSignIns();
-  const departed = await signIns.begin("github", appUrl);
-  const parameters = signIns.at.github.agree(departed.location, ann);
+  const started = await signIns.begin("github", appUrl);
+  const parameters = signIns.at.github.agree(started.location, ann);
   for (const name of ["redirect_to", "redirect_uri", "redirectTo", "return_to"]) {
     parameters.set(name, "https://evil.test/");
   }
-  fragmentOf(await signIns.back("github", parameters, departed));
+  fragmentOf(await signIns.back("github", parameters, started));
 });

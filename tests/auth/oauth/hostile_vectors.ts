@@ -17,7 +17,7 @@ const strangers = {
 export interface StateVector {
   readonly name: string;
   readonly provider?: ProviderName;
-  readonly bend: (parts: { signIns: TestSignIns; departed: StartedSignIn; parameters: URLSearchParams }) =>
+  readonly alter: (parts: { signIns: TestSignIns; started: StartedSignIn; parameters: URLSearchParams }) =>
     | { parameters?: URLSearchParams; cookie?: string | undefined; provider?: ProviderName; form?: boolean }
     | Promise<
       { parameters?: URLSearchParams; cookie?: string | undefined; provider?: ProviderName; form?: boolean }
@@ -34,104 +34,104 @@ function changed(parameters: URLSearchParams, values: Record<string, string | nu
 }
 
 export const stateVectors: readonly StateVector[] = [
-  { name: "OA7 no cookie: another browser began it (login CSRF)", bend: () => ({ cookie: undefined }) },
-  { name: "OA7 an empty cookie", bend: () => ({ cookie: "svc_oauth_state=" }) },
+  { name: "OA7 no cookie: another browser began it (login CSRF)", alter: () => ({ cookie: undefined }) },
+  { name: "OA7 an empty cookie", alter: () => ({ cookie: "svc_oauth_state=" }) },
   {
     name: "OA7 the cookie of another sign-in",
-    bend: async ({ signIns }) => ({ cookie: (await signIns.begin("github")).cookie }),
+    alter: async ({ signIns }) => ({ cookie: (await signIns.begin("github")).cookie }),
   },
   {
     name: "OA7 the state of another sign-in",
-    bend: async ({ signIns, parameters }) => ({
+    alter: async ({ signIns, parameters }) => ({
       parameters: changed(parameters, { state: (await signIns.begin("github")).state }),
     }),
   },
   {
-    name: "OA7 a cookie beside the right one",
-    bend: ({ departed }) => ({ cookie: `svc_oauth_state=x; ${departed.cookie}` }),
+    name: "OA7 a second cookie with the right one",
+    alter: ({ started }) => ({ cookie: `svc_oauth_state=x; ${started.cookie}` }),
   },
   {
     name: "OA7 the right cookie twice",
-    bend: ({ departed }) => ({ cookie: `${departed.cookie}; ${departed.cookie}` }),
+    alter: ({ started }) => ({ cookie: `${started.cookie}; ${started.cookie}` }),
   },
   {
     name: "OA7 the cookie under another name",
-    bend: ({ departed }) => ({ cookie: departed.cookie.replace("svc_", "svc2_") }),
+    alter: ({ started }) => ({ cookie: started.cookie.replace("svc_", "svc2_") }),
   },
   {
     name: "OA7 the cookie's name in capitals",
-    bend: ({ departed }) => ({ cookie: departed.cookie.replace("svc_oauth", "SVC_OAUTH") }),
+    alter: ({ started }) => ({ cookie: started.cookie.replace("svc_oauth", "SVC_OAUTH") }),
   },
-  { name: "OA9 no state", bend: ({ parameters }) => ({ parameters: changed(parameters, { state: null }) }) },
+  { name: "OA9 no state", alter: ({ parameters }) => ({ parameters: changed(parameters, { state: null }) }) },
   {
     name: "OA9 an empty state on both sides",
-    bend: ({ parameters }) => ({
+    alter: ({ parameters }) => ({
       parameters: changed(parameters, { state: "" }),
       cookie: "svc_oauth_state=",
     }),
   },
   {
     name: "OA9 a made-up state on both sides",
-    bend: ({ parameters }) => ({
+    alter: ({ parameters }) => ({
       parameters: changed(parameters, { state: "a".repeat(43) }),
       cookie: `svc_oauth_state=${"a".repeat(43)}`,
     }),
   },
   {
     name: "OA9 the state twice",
-    bend: ({ parameters, departed }) => {
-      parameters.append("state", departed.state);
+    alter: ({ parameters, started }) => {
+      parameters.append("state", started.state);
       return { parameters };
     },
   },
   {
     name: "OA9 the stored hash of the state",
-    bend: ({ signIns, parameters }) => {
+    alter: ({ signIns, parameters }) => {
       const stored = String(signIns.accounts.port.rows("_oauth_flows")[0]?.["stateHash"]);
       return { parameters: changed(parameters, { state: stored }), cookie: `svc_oauth_state=${stored}` };
     },
   },
   {
     name: "OA9 the state cut",
-    bend: ({ parameters, departed }) => ({
-      parameters: changed(parameters, { state: departed.state.slice(0, -1) }),
-      cookie: `svc_oauth_state=${departed.state.slice(0, -1)}`,
+    alter: ({ parameters, started }) => ({
+      parameters: changed(parameters, { state: started.state.slice(0, -1) }),
+      cookie: `svc_oauth_state=${started.state.slice(0, -1)}`,
     }),
   },
   {
-    name: "OA9 the state with a space behind it",
-    bend: ({ parameters, departed }) => ({
-      parameters: changed(parameters, { state: `${departed.state} ` }),
+    name: "OA9 the state followed by a space",
+    alter: ({ parameters, started }) => ({
+      parameters: changed(parameters, { state: `${started.state} ` }),
     }),
   },
   {
     name: "OA9 an endless state",
-    bend: ({ parameters }) => ({ parameters: changed(parameters, { state: "a".repeat(9_000) }) }),
+    alter: ({ parameters }) => ({ parameters: changed(parameters, { state: "a".repeat(9_000) }) }),
   },
   {
     name: "OA8 a sign-in of eleven minutes ago",
-    bend: ({ signIns }) => {
+    alter: ({ signIns }) => {
       signIns.accounts.clock.now += externalLimits.flowMs + 60_000;
       return {};
     },
   },
   {
     name: "OA7 a sign-in with one provider finished at another (mix-up)",
-    bend: () => ({ provider: "discord" }),
+    alter: () => ({ provider: "discord" }),
   },
   {
     name: "OA7 a sign-in with one issuer finished at another (mix-up)",
     provider: "work",
-    bend: () => ({ provider: "home" }),
+    alter: () => ({ provider: "home" }),
   },
   {
     name: "OA12 a form of the right preset for a sign-in with another",
-    bend: () => ({ provider: "apple", form: true }),
+    alter: () => ({ provider: "apple", form: true }),
   },
   {
     name: "OA7 a form without the cookie",
     provider: "apple",
-    bend: () => ({ cookie: undefined, form: true }),
+    alter: () => ({ cookie: undefined, form: true }),
   },
 ];
 
@@ -139,9 +139,9 @@ export const stateVectors: readonly StateVector[] = [
 export interface AnswerVector {
   readonly name: string;
   readonly provider?: ProviderName;
-  readonly bends?: (
+  readonly overrides?: (
     signIns: TestSignIns,
-    departed: StartedSignIn,
+    started: StartedSignIn,
   ) => ResponseOverrides | Promise<ResponseOverrides>;
   readonly parameters?: (
     parameters: URLSearchParams,
@@ -150,93 +150,96 @@ export interface AnswerVector {
   readonly code?: string;
 }
 
-const claims = (bent: Record<string, unknown>) => () => ({ claims: bent });
+const claims = (altered: Record<string, unknown>) => () => ({ claims: altered });
 const idToken =
-  (make: (signIns: TestSignIns, departed: StartedSignIn) => string | Promise<string>) =>
-  async (signIns: TestSignIns, departed: StartedSignIn): Promise<ResponseOverrides> => {
-    const id_token = await make(signIns, departed);
+  (make: (signIns: TestSignIns, started: StartedSignIn) => string | Promise<string>) =>
+  async (signIns: TestSignIns, started: StartedSignIn): Promise<ResponseOverrides> => {
+    const id_token = await make(signIns, started);
     return { answer: (answer) => ({ ...answer, id_token }) };
   };
 
 function plain(
   signIns: TestSignIns,
-  departed: StartedSignIn,
+  started: StartedSignIn,
   issuer = signIns.at.work.issuer,
 ): Record<string, unknown> {
   const now = Math.floor(signIns.accounts.clock.now / 1000);
-  const nonce = new URL(departed.location).searchParams.get("nonce");
+  const nonce = new URL(started.location).searchParams.get("nonce");
   return { iss: issuer, sub: "4711", aud: "app", iat: now, exp: now + 300, nonce };
 }
 
 export const answerVectors: readonly AnswerVector[] = [
-  { name: "OA14 no nonce", bends: claims({ nonce: undefined }) },
-  { name: "OA14 another nonce", bends: claims({ nonce: "x".repeat(43) }) },
-  { name: "OA14 an empty nonce", bends: claims({ nonce: "" }) },
-  { name: "OA14 the state as nonce", bends: (_, { state }) => ({ claims: { nonce: state } }) },
+  { name: "OA14 no nonce", overrides: claims({ nonce: undefined }) },
+  { name: "OA14 another nonce", overrides: claims({ nonce: "x".repeat(43) }) },
+  { name: "OA14 an empty nonce", overrides: claims({ nonce: "" }) },
+  { name: "OA14 the state as nonce", overrides: (_, { state }) => ({ claims: { nonce: state } }) },
   {
     name: "OA14 a list with the nonce",
-    bends: (_, { location }) => ({ claims: { nonce: [new URL(location).searchParams.get("nonce")] } }),
+    overrides: (_, { location }) => ({ claims: { nonce: [new URL(location).searchParams.get("nonce")] } }),
   },
-  { name: "OA14 another audience", bends: claims({ aud: "other" }) },
-  { name: "OA14 no audience", bends: claims({ aud: undefined }) },
-  { name: "OA14 two audiences and nobody it was given to", bends: claims({ aud: ["app", "other"] }) },
-  { name: "OA14 given to another app", bends: claims({ aud: ["app", "other"], azp: "other" }) },
-  { name: "OA14 ours, but given to another app", bends: claims({ azp: "other" }) },
-  { name: "OA14 another issuer", bends: claims({ iss: "https://evil.test" }) },
-  { name: "OA14 the issuer with a slash", bends: claims({ iss: "https://work.test/realm/" }) },
-  { name: "OA14 another realm of the same host", bends: claims({ iss: "https://work.test/other" }) },
-  { name: "OA14 no issuer", bends: claims({ iss: undefined }) },
+  { name: "OA14 another audience", overrides: claims({ aud: "other" }) },
+  { name: "OA14 no audience", overrides: claims({ aud: undefined }) },
+  { name: "OA14 two audiences without an authorized party", overrides: claims({ aud: ["app", "other"] }) },
+  {
+    name: "OA14 another app as authorized party",
+    overrides: claims({ aud: ["app", "other"], azp: "other" }),
+  },
+  { name: "OA14 our audience, but another app as authorized party", overrides: claims({ azp: "other" }) },
+  { name: "OA14 another issuer", overrides: claims({ iss: "https://evil.test" }) },
+  { name: "OA14 the issuer with a slash", overrides: claims({ iss: "https://work.test/realm/" }) },
+  { name: "OA14 another realm of the same host", overrides: claims({ iss: "https://work.test/other" }) },
+  { name: "OA14 no issuer", overrides: claims({ iss: undefined }) },
   {
     name: "OA14 expired",
-    bends: (signIns) => ({ claims: { exp: Math.floor(signIns.accounts.clock.now / 1000) } }),
+    overrides: (signIns) => ({ claims: { exp: Math.floor(signIns.accounts.clock.now / 1000) } }),
   },
-  { name: "OA14 no exp", bends: claims({ exp: undefined }) },
-  { name: "OA14 a text as exp", bends: claims({ exp: "never" }) },
+  { name: "OA14 no exp", overrides: claims({ exp: undefined }) },
+  { name: "OA14 a string as exp", overrides: claims({ exp: "never" }) },
   {
     name: "OA14 not yet valid",
-    bends: (signIns) => ({ claims: { nbf: Math.floor(signIns.accounts.clock.now / 1000) + 3_600 } }),
+    overrides: (signIns) => ({ claims: { nbf: Math.floor(signIns.accounts.clock.now / 1000) + 3_600 } }),
   },
-  { name: "OA14 no subject", bends: claims({ sub: undefined }) },
-  { name: "OA14 an empty subject", bends: claims({ sub: "" }) },
-  { name: "OA14 a number as subject", bends: claims({ sub: 4711 }) },
-  { name: "OA14 an endless subject", bends: claims({ sub: "s".repeat(300) }) },
+  { name: "OA14 no subject", overrides: claims({ sub: undefined }) },
+  { name: "OA14 an empty subject", overrides: claims({ sub: "" }) },
+  { name: "OA14 a number as subject", overrides: claims({ sub: 4711 }) },
+  { name: "OA14 an endless subject", overrides: claims({ sub: "s".repeat(300) }) },
   {
     name: "OA14 a stranger's signature",
-    bends: () => ({ key: { ...strangers.ec, kid: "key of https://work.test/realm" } }),
+    overrides: () => ({ key: { ...strangers.ec, kid: "key of https://work.test/realm" } }),
   },
-  { name: "OA14 a key nobody has", bends: () => ({ key: strangers.ec }) },
+  { name: "OA14 an unknown key", overrides: () => ({ key: strangers.ec }) },
   {
     name: "OA14 a stranger's key in the header",
-    bends: () => ({ key: strangers.ec, header: { jwk: strangers.ec.jwk } }),
+    overrides: () => ({ key: strangers.ec, header: { jwk: strangers.ec.jwk } }),
   },
   {
     name: "OA14 a stranger's keys at an address in the header",
-    bends: () => ({ key: strangers.ec, header: { jku: "https://evil.test/keys" } }),
+    overrides: () => ({ key: strangers.ec, header: { jku: "https://evil.test/keys" } }),
   },
   {
     name: "OA14 another algorithm under the key's name",
-    bends: () => ({ key: { ...strangers.ed, kid: "key of https://work.test/realm" } }),
+    overrides: () => ({ key: { ...strangers.ed, kid: "key of https://work.test/realm" } }),
   },
-  { name: "OA14 an access token instead", bends: () => ({ header: { typ: "at+jwt" } }) },
-  { name: "OA14 a logout token instead", bends: () => ({ header: { typ: "logout+jwt" } }) },
+  { name: "OA14 an access token instead", overrides: () => ({ header: { typ: "at+jwt" } }) },
+  { name: "OA14 a logout token instead", overrides: () => ({ header: { typ: "logout+jwt" } }) },
   {
     name: "OA14 a header that wants to be understood",
-    bends: () => ({ header: { crit: ["x-demo"], "x-demo": 1 } }),
+    overrides: () => ({ header: { crit: ["x-demo"], "x-demo": 1 } }),
   },
   {
     name: "OA14 the algorithm none",
-    bends: idToken((signIns, departed) => `${part({ alg: "none" })}.${part(plain(signIns, departed))}.`),
+    overrides: idToken((signIns, started) => `${part({ alg: "none" })}.${part(plain(signIns, started))}.`),
   },
   {
     name: "OA14 the algorithm none with a signature",
-    bends: idToken((signIns, departed) => `${part({ alg: "none" })}.${part(plain(signIns, departed))}.AAAA`),
+    overrides: idToken((signIns, started) =>
+      `${part({ alg: "none" })}.${part(plain(signIns, started))}.AAAA`
+    ),
   },
   {
     name: "OA14 the public key as a secret",
-    bends: idToken(async (signIns, departed) => {
-      const text = `${part({ alg: "HS256", kid: signIns.at.work.key.kid })}.${
-        part(plain(signIns, departed))
-      }`;
+    overrides: idToken(async (signIns, started) => {
+      const text = `${part({ alg: "HS256", kid: signIns.at.work.key.kid })}.${part(plain(signIns, started))}`;
       const mac = createHmac("sha256", JSON.stringify(signIns.at.work.key.jwk)).update(text).digest(
         "base64url",
       );
@@ -245,84 +248,84 @@ export const answerVectors: readonly AnswerVector[] = [
   },
   {
     name: "OA14 the public key's PEM as a secret",
-    bends: idToken((signIns, departed) => {
+    overrides: idToken((signIns, started) => {
       const { key } = signIns.at.work;
       const pem = createPublicKey({ key: key.jwk as JsonWebKey, format: "jwk" });
-      const text = `${part({ alg: "HS256", kid: key.kid })}.${part(plain(signIns, departed))}`;
+      const text = `${part({ alg: "HS256", kid: key.kid })}.${part(plain(signIns, started))}`;
       const secret = pem.export({ type: "spki", format: "pem" });
       return `${text}.${createHmac("sha256", secret).update(text).digest("base64url")}`;
     }),
   },
   {
     name: "OA14 the app's own secret as the key",
-    bends: idToken((signIns, departed) => {
-      const text = `${part({ alg: "HS256" })}.${part(plain(signIns, departed))}`;
+    overrides: idToken((signIns, started) => {
+      const text = `${part({ alg: "HS256" })}.${part(plain(signIns, started))}`;
       return `${text}.${createHmac("sha256", clientSecret).update(text).digest("base64url")}`;
     }),
   },
   {
     name: "OA14 a huge name of a key",
-    bends: () => ({ key: { ...strangers.ec, kid: "k".repeat(20_000) } }),
+    overrides: () => ({ key: { ...strangers.ec, kid: "k".repeat(20_000) } }),
   },
   {
-    name: "OA14 a key that the provider has taken out of its set",
-    bends: () => ({ keys: () => Response.json({ keys: [strangers.ed.jwk] }) }),
+    name: "OA14 a key that the provider has removed from its set",
+    overrides: () => ({ keys: () => Response.json({ keys: [strangers.ed.jwk] }) }),
   },
   {
     name: "OA14 the token of another provider",
-    bends: idToken((signIns, departed) =>
-      signed(plain(signIns, departed, signIns.at.home.issuer), signIns.at.home.key)
+    overrides: idToken((signIns, started) =>
+      signed(plain(signIns, started, signIns.at.home.issuer), signIns.at.home.key)
     ),
   },
   {
     name: "OA14 the token of another provider under this one's name",
-    bends: idToken((signIns, departed) => signed(plain(signIns, departed), signIns.at.home.key)),
+    overrides: idToken((signIns, started) => signed(plain(signIns, started), signIns.at.home.key)),
   },
-  { name: "OA14 no ID token", bends: () => ({ answer: ({ id_token: _, ...answer }) => answer }) },
-  { name: "OA14 an ID token that is none", bends: idToken(() => "a.b.c") },
+  { name: "OA14 no ID token", overrides: () => ({ answer: ({ id_token: _, ...answer }) => answer }) },
+  { name: "OA14 an ID token that is none", overrides: idToken(() => "a.b.c") },
   {
     name: "OA14 an ID token of a megabyte",
-    bends: claims({ more: "x".repeat(1 << 20) }),
+    overrides: claims({ more: "x".repeat(1 << 20) }),
     code: "provider_unavailable",
   },
-  { name: "OA14 an ID token of fifty kilobytes", bends: claims({ more: "x".repeat(50_000) }) },
+  { name: "OA14 an ID token of fifty kilobytes", overrides: claims({ more: "x".repeat(50_000) }) },
   {
     name: "OA14 keys that cannot be had",
-    bends: () => ({ keys: () => Promise.reject(new TypeError("no")) }),
+    overrides: () => ({ keys: () => Promise.reject(new TypeError("no")) }),
     code: "provider_unavailable",
   },
   {
     name: "OA14 keys that never arrive",
-    bends: () => ({ keys: () => new Promise(() => {}) }),
+    overrides: () => ({ keys: () => new Promise(() => {}) }),
     code: "provider_unavailable",
   },
   {
     name: "OA14 keys of 10 MB",
-    bends: () => ({ keys: () => new Response(new Uint8Array(10 << 20)) }),
+    overrides: () => ({ keys: () => new Response(new Uint8Array(10 << 20)) }),
     code: "provider_unavailable",
   },
   {
-    name: "OA14 keys behind a redirect",
-    bends: () => ({ keys: () => Response.redirect("https://evil.test/keys", 302) }),
+    name: "OA14 a redirect to the keys",
+    overrides: () => ({ keys: () => Response.redirect("https://evil.test/keys", 302) }),
     code: "provider_unavailable",
   },
-  { name: "OA14 for the form too: no nonce", provider: "apple", bends: claims({ nonce: undefined }) },
-  { name: "OA14 for the form too: another audience", provider: "apple", bends: claims({ aud: "other" }) },
+  { name: "OA14 for the form too: no nonce", provider: "apple", overrides: claims({ nonce: undefined }) },
+  { name: "OA14 for the form too: another audience", provider: "apple", overrides: claims({ aud: "other" }) },
   {
     name: "OA14 for the form too: another issuer",
     provider: "apple",
-    bends: claims({ iss: "https://evil.test" }),
+    overrides: claims({ iss: "https://evil.test" }),
   },
-  { name: "OA14 for the form too: expired", provider: "apple", bends: claims({ exp: 1 }) },
+  { name: "OA14 for the form too: expired", provider: "apple", overrides: claims({ exp: 1 }) },
   {
     name: "OA14 for the form too: a stranger's signature",
     provider: "apple",
-    bends: () => ({ key: strangers.ec }),
+    overrides: () => ({ key: strangers.ec }),
   },
   {
     name: "OA14 an unexpected ID token in the form",
     provider: "apple",
-    bends: claims({ nonce: undefined }),
+    overrides: claims({ nonce: undefined }),
     parameters: async (parameters, signIns) => {
       parameters.set(
         "id_token",
@@ -333,14 +336,14 @@ export const answerVectors: readonly AnswerVector[] = [
   },
   {
     name: "OA2 userinfo about another user",
-    bends: () => ({
+    overrides: () => ({
       claims: { email: undefined },
       profile: () => Response.json({ sub: "666", email: "ann@example.com", email_verified: true }),
     }),
   },
   {
     name: "OA2 userinfo without a subject",
-    bends: () => ({
+    overrides: () => ({
       claims: { email: undefined },
       profile: () => Response.json({ email: "ann@example.com" }),
     }),
@@ -375,7 +378,7 @@ export const answerVectors: readonly AnswerVector[] = [
     parameters: (parameters) => changed(parameters, { iss: "https://home.test" }),
   },
   {
-    name: "OA11 an error beside a code",
+    name: "OA11 an error together with a code",
     parameters: (parameters) => changed(parameters, { error: "server_error" }),
   },
   {
@@ -384,30 +387,32 @@ export const answerVectors: readonly AnswerVector[] = [
   },
   {
     name: "OA2 a token that is no text",
-    bends: () => ({ answer: (answer) => ({ ...answer, access_token: { $gt: "" } }) }),
+    overrides: () => ({ answer: (answer) => ({ ...answer, access_token: { $gt: "" } }) }),
   },
   {
     name: "OA2 a token of another type",
-    bends: () => ({ answer: (answer) => ({ ...answer, token_type: "mac" }) }),
+    overrides: () => ({ answer: (answer) => ({ ...answer, token_type: "mac" }) }),
   },
   {
     name: "OA2 another kind of answer",
-    bends: () => ({ response: () => new Response("<html>", { headers: { "content-type": "text/html" } }) }),
+    overrides: () => ({
+      response: () => new Response("<html>", { headers: { "content-type": "text/html" } }),
+    }),
   },
   {
     name: "OA2 a profile without an id",
     provider: "github",
-    bends: () => ({ profile: () => Response.json({ login: "ann" }) }),
+    overrides: () => ({ profile: () => Response.json({ login: "ann" }) }),
   },
   {
     name: "OA2 a profile with a text as id",
     provider: "github",
-    bends: () => ({ profile: () => Response.json({ id: "4711", login: "ann" }) }),
+    overrides: () => ({ profile: () => Response.json({ id: "4711", login: "ann" }) }),
   },
   {
     name: "OA2 a profile that leads elsewhere",
     provider: "discord",
-    bends: () => ({ profile: () => Response.redirect("http://10.0.0.1/", 302) }),
+    overrides: () => ({ profile: () => Response.redirect("http://10.0.0.1/", 302) }),
     code: "provider_unavailable",
   },
 ];
@@ -471,7 +476,7 @@ export const addressVectors: readonly AddressVector[] = [
     person: { ...ann, verified: false },
   },
   {
-    name: "OL2 an unverified primary address beside a verified one",
+    name: "OL2 an unverified primary address and a verified second one",
     arrange: verifiedUser,
     by: "github",
     person: { ...ann, verified: false },

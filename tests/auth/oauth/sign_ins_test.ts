@@ -24,12 +24,12 @@ for (const provider of providerNames) {
   Deno.test(name, async () => {
     await using signIns = await startTestSignIns();
     const { accounts } = signIns;
-    const departed = await signIns.begin(provider);
-    const asked = new URL(departed.location).searchParams;
+    const started = await signIns.begin(provider);
+    const asked = new URL(started.location).searchParams;
     assert.equal(asked.get("redirect_uri"), `https://api.example.com/api/auth/oauth/${provider}/callback`);
-    assert.match(departed.state, /^[\w-]{43}$/);
+    assert.match(started.state, /^[\w-]{43}$/);
     const person = { ...ann, ...(provider === "microsoft" && { verified: false }) };
-    if (provider === "microsoft") signIns.at.microsoft.bends.claims = { xms_edov: true };
+    if (provider === "microsoft") signIns.at.microsoft.overrides.claims = { xms_edov: true };
     const fragment = await signIns.signIn(provider, person);
     assert.deepEqual([...fragment.keys()], [
       "svc_access_token",
@@ -129,8 +129,8 @@ Deno.test("OA4 a redirect that is not on the list is refused at the start, and i
 
 Deno.test("OA10 other parameters of the app's URL are kept, and its fragment is replaced", async () => {
   await using signIns = await startTestSignIns();
-  const departed = await signIns.begin("github", `${appUrl}?next=/room&x=1#here`);
-  const answer = await signIns.back("github", signIns.at.github.agree(departed.location, ann), departed);
+  const started = await signIns.begin("github", `${appUrl}?next=/room&x=1#here`);
+  const answer = await signIns.back("github", signIns.at.github.agree(started.location, ann), started);
   assert.match(
     answer.headers.get("location") ?? "",
     /^https:\/\/app\.example\.com\/auth\/done\?next=\/room&x=1#svc_access_token=/,
@@ -144,11 +144,11 @@ Deno.test("OA10 other parameters of the app's URL are kept, and its fragment is 
 
 Deno.test("OA8 OA9 a sign-in is completed once, even if two callbacks arrive at the same time", async () => {
   await using signIns = await startTestSignIns();
-  const departed = await signIns.begin("github");
-  const parameters = signIns.at.github.agree(departed.location, ann);
-  const answers = await Promise.all([1, 2, 3].map(() => signIns.back("github", parameters, departed)));
+  const started = await signIns.begin("github");
+  const parameters = signIns.at.github.agree(started.location, ann);
+  const answers = await Promise.all([1, 2, 3].map(() => signIns.back("github", parameters, started)));
   assert.deepEqual(answers.map(({ status }) => status).sort(), [302, 400, 400]);
-  const again = await signIns.back("github", parameters, departed);
+  const again = await signIns.back("github", parameters, started);
   assert.equal(again.status, 400);
   assert.equal(again.headers.get("content-type")?.split(";")[0]?.toLowerCase(), "text/plain");
   assert.equal(signIns.accounts.port.rows("_sessions").length, 1);
@@ -185,19 +185,19 @@ Deno.test("OA8 the stored data of a sign-in do not suffice to complete it", asyn
 Deno.test("OA12 only the preset with form responses accepts a form", async () => {
   await using signIns = await startTestSignIns();
   for (const provider of providerNames.filter((name) => name !== "apple")) {
-    const departed = await signIns.begin(provider);
-    const parameters = signIns.at[provider].agree(departed.location, ann);
-    const answer = await signIns.back(provider, parameters, { ...departed, form: true });
+    const started = await signIns.begin(provider);
+    const parameters = signIns.at[provider].agree(started.location, ann);
+    const answer = await signIns.back(provider, parameters, { ...started, form: true });
     assert.equal(answer.status, 405, provider);
     assert.equal(
-      (await signIns.back(provider, parameters, departed)).status,
+      (await signIns.back(provider, parameters, started)).status,
       302,
       "it can still be finished",
     );
   }
-  const departed = await signIns.begin("apple");
-  const byGet = await signIns.back("apple", signIns.at.apple.agree(departed.location, ann), {
-    ...departed,
+  const started = await signIns.begin("apple");
+  const byGet = await signIns.back("apple", signIns.at.apple.agree(started.location, ann), {
+    ...started,
     form: false,
   });
   assert.equal(byGet.status, 302);
@@ -219,10 +219,10 @@ Deno.test("OA9 OA12 a provider that is not set up is called back like one that i
 
 Deno.test("OA12 asking for the start of a response neither starts nor completes a sign-in", async () => {
   await using signIns = await startTestSignIns();
-  const departed = await signIns.begin("github");
-  const parameters = signIns.at.github.agree(departed.location, ann);
+  const started = await signIns.begin("github");
+  const parameters = signIns.at.github.agree(started.location, ann);
   for (const path of ["/oauth/github", `/oauth/github/callback?${parameters}`]) {
-    assert.equal(await signIns.accounts.head(path, { headers: { Cookie: departed.cookie } }), 405);
+    assert.equal(await signIns.accounts.head(path, { headers: { Cookie: started.cookie } }), 405);
   }
   assert.equal(signIns.accounts.port.rows("_oauth_flows").length, 1);
 });
@@ -230,14 +230,14 @@ Deno.test("OA12 asking for the start of a response neither starts nor completes 
 Deno.test("OA13 the name in the form is kept, even if later forms have none", async () => {
   await using signIns = await startTestSignIns();
   const signIn = async (user?: string) => {
-    const departed = await signIns.begin("apple");
-    const parameters = signIns.at.apple.agree(departed.location, {
+    const started = await signIns.begin("apple");
+    const parameters = signIns.at.apple.agree(started.location, {
       id: "a.1",
       email: "ann@example.com",
       verified: "true",
     });
     if (user !== undefined) parameters.set("user", user);
-    assert.equal((await signIns.back("apple", parameters, departed)).status, 303);
+    assert.equal((await signIns.back("apple", parameters, started)).status, 303);
     return signIns.accounts.port.rows("_users")[0];
   };
   const user = JSON.stringify({ name: { firstName: " Ann ", lastName: "Lee" }, email: "evil@example.com" });
@@ -288,34 +288,34 @@ Deno.test("OA11 an error of the provider reaches the app with a code and a descr
       [
         "a profile that is none",
         "provider_error",
-        ({ at }) => at.github.bends.profile = () => Response.json([]),
+        ({ at }) => at.github.overrides.profile = () => Response.json([]),
       ],
       [
         "a profile that is not given",
         "provider_error",
-        ({ at }) => at.github.bends.profile = () => new Response("no", { status: 403 }),
+        ({ at }) => at.github.overrides.profile = () => new Response("no", { status: 403 }),
       ],
       ["a code that is refused", "provider_error", ({ at }) => at.github.codes.clear()],
       [
         "an error with status 200",
         "provider_error",
-        ({ at }) => at.github.bends.response = () => Response.json({ error: "bad_verification_code" }),
+        ({ at }) => at.github.overrides.response = () => Response.json({ error: "bad_verification_code" }),
       ],
       [
         "a token endpoint that is down",
         "provider_unavailable",
-        ({ at }) => at.github.bends.response = () => Promise.reject(new TypeError("no")),
+        ({ at }) => at.github.overrides.response = () => Promise.reject(new TypeError("no")),
       ],
       [
         "a token endpoint that never answers",
         "provider_unavailable",
-        ({ at }) => at.github.bends.response = () => new Promise(() => {}),
+        ({ at }) => at.github.overrides.response = () => new Promise(() => {}),
       ],
       [
         "an endless answer",
         "provider_unavailable",
         ({ at }) =>
-          at.github.bends.response = () =>
+          at.github.overrides.response = () =>
             new Response(new ReadableStream({ pull: (to) => to.enqueue(new Uint8Array(65_536)) }), {
               headers: { "content-type": "application/json" },
             }),
@@ -323,16 +323,16 @@ Deno.test("OA11 an error of the provider reaches the app with a code and a descr
       [
         "a redirect",
         "provider_unavailable",
-        ({ at }) => at.github.bends.response = () => Response.redirect("http://127.0.0.1/", 302),
+        ({ at }) => at.github.overrides.response = () => Response.redirect("http://127.0.0.1/", 302),
       ],
     ];
-  for (const [what, code, bend] of cases) {
+  for (const [what, code, alter] of cases) {
     await t.step(what, async () => {
       await using signIns = await startTestSignIns();
-      const departed = await signIns.begin("github");
-      const parameters = signIns.at.github.agree(departed.location, ann);
-      bend(signIns);
-      const fragment = fragmentOf(await signIns.back("github", parameters, departed));
+      const started = await signIns.begin("github");
+      const parameters = signIns.at.github.agree(started.location, ann);
+      alter(signIns);
+      const fragment = fragmentOf(await signIns.back("github", parameters, started));
       assert.equal(fragment.get("svc_error"), code);
       assert.deepEqual([...fragment.keys()], ["svc_error", "svc_error_description"]);
       assert.ok((fragment.get("svc_error_description") ?? "").length > 10);
@@ -400,16 +400,16 @@ Deno.test("ME9 every return from a provider is counted once, by how it ended", a
   });
   const person = { id: "4711", email: "ann@example.com", verified: true };
   await signIns.signIn("github", person);
-  const departed = await signIns.begin("work");
-  const refused = new URLSearchParams({ state: departed.state, error: "access_denied" });
-  await signIns.back("work", refused, departed);
-  await signIns.back("work", refused, departed);
-  const bent = await signIns.begin("work");
-  signIns.at.work.bends = { claims: { nonce: "another" } };
-  await signIns.back("work", signIns.at.work.agree(bent.location, person), bent);
-  signIns.at.work.bends = {};
+  const started = await signIns.begin("work");
+  const refused = new URLSearchParams({ state: started.state, error: "access_denied" });
+  await signIns.back("work", refused, started);
+  await signIns.back("work", refused, started);
+  const altered = await signIns.begin("work");
+  signIns.at.work.overrides = { claims: { nonce: "another" } };
+  await signIns.back("work", signIns.at.work.agree(altered.location, person), altered);
+  signIns.at.work.overrides = {};
   await signIns.signIn("home", person);
-  await signIns.back("nobody", refused, departed);
+  await signIns.back("nobody", refused, started);
   assert.deepEqual(counted, [
     ["provider_sign_in", 200],
     ["provider_sign_in", 403],

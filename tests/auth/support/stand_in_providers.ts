@@ -43,7 +43,7 @@ export class StandInProvider {
   readonly tokens = new Map<string, Person>();
   /** Received client secrets, in order. */
   readonly secrets: string[] = [];
-  bends: ResponseOverrides = {};
+  overrides: ResponseOverrides = {};
   /** Checks the secret of a form. A provider with a fixed secret accepts no other. */
   checkSecret: (secret: string) => Promise<void> | void = (secret) => assert.equal(secret, clientSecret);
   readonly #now: () => number;
@@ -79,12 +79,12 @@ export class StandInProvider {
       return await this.#exchange(request);
     }
     if (pathname.endsWith("/keys")) {
-      return await this.bends.keys?.() ?? Response.json({ keys: [this.key.jwk] });
+      return await this.overrides.keys?.() ?? Response.json({ keys: [this.key.jwk] });
     }
     const token = /^Bearer (.+)$/.exec(request.headers.get("authorization") ?? "")?.[1];
     const person = this.tokens.get(token ?? "");
     if (person === undefined) return Response.json({ error: "invalid_token" }, { status: 401 });
-    return await this.bends.profile?.() ?? this.#profile(pathname, person);
+    return await this.overrides.profile?.() ?? this.#profile(pathname, person);
   };
 
   #discovery(): Response {
@@ -121,7 +121,7 @@ export class StandInProvider {
   }
 
   async #exchange(request: Request): Promise<Response> {
-    if (this.bends.response) return await this.bends.response();
+    if (this.overrides.response) return await this.overrides.response();
     const form = new URLSearchParams(await request.text());
     const [, basic] = /^Basic (.+)$/.exec(request.headers.get("authorization") ?? "") ?? [];
     const secret = basic === undefined
@@ -143,7 +143,7 @@ export class StandInProvider {
       token_type: "bearer",
       ...(code.asked.has("nonce") && { id_token: await this.#idToken(code) }),
     };
-    return Response.json(this.bends.answer?.(answer) ?? answer);
+    return Response.json(this.overrides.answer?.(answer) ?? answer);
   }
 
   async #idToken({ person: { id, email, verified, name }, asked }: Code): Promise<string> {
@@ -159,7 +159,11 @@ export class StandInProvider {
       email_verified: verified,
       name,
     };
-    return await signed({ ...claims, ...this.bends.claims }, this.bends.key ?? this.key, this.bends.header);
+    return await signed(
+      { ...claims, ...this.overrides.claims },
+      this.overrides.key ?? this.key,
+      this.overrides.header,
+    );
   }
 }
 

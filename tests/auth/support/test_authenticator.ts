@@ -52,7 +52,7 @@ export class TestAuthenticator {
   }
 
   /** Registers a credential. Returns the JSON of the answer. */
-  create(options: PasskeyOptions, lies: InvalidValues = {}) {
+  create(options: PasskeyOptions, invalid: InvalidValues = {}) {
     const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
     const { x = "", y = "" } = publicKey.export({ format: "jwk" });
     const id = randomBytes(16);
@@ -71,14 +71,17 @@ export class TestAuthenticator {
       coordinate(0x22, y),
     ]);
     const attested = Buffer.concat([Buffer.alloc(16), Buffer.from([0, id.length]), id, coseKey]);
-    const authData = authenticatorData({ ...lies, rpId: lies.rpId ?? options.rp?.id ?? "" }, {
-      counter: lies.counter ?? credential.counter,
+    const authData = authenticatorData({ ...invalid, rpId: invalid.rpId ?? options.rp?.id ?? "" }, {
+      counter: invalid.counter ?? credential.counter,
       attested,
     });
-    const clientDataJSON = this.#clientData("webauthn.create", options, lies);
-    const { format, statement } = lies.attestation ??
-      (lies.selfAttested
-        ? { format: "packed", statement: packedStatement(signed(authData, clientDataJSON, credential, lies)) }
+    const clientDataJSON = this.#clientData("webauthn.create", options, invalid);
+    const { format, statement } = invalid.attestation ??
+      (invalid.selfAttested
+        ? {
+          format: "packed",
+          statement: packedStatement(signed(authData, clientDataJSON, credential, invalid)),
+        }
         : { format: "none", statement: Buffer.from([0xa0]) });
     const attestationObject = Buffer.concat([
       Buffer.from([0xa3]),
@@ -104,14 +107,14 @@ export class TestAuthenticator {
   }
 
   /** Signs with a credential, by default the newest. Returns the JSON of the answer. */
-  get(options: PasskeyOptions, lies: InvalidValues = {}, credential = this.credentials.at(-1)) {
+  get(options: PasskeyOptions, invalid: InvalidValues = {}, credential = this.credentials.at(-1)) {
     if (credential === undefined) throw new TypeError("The authenticator has no credential");
     credential.counter += this.#step;
-    const authData = authenticatorData({ ...lies, rpId: lies.rpId ?? options.rpId ?? "" }, {
-      counter: lies.counter ?? credential.counter,
+    const authData = authenticatorData({ ...invalid, rpId: invalid.rpId ?? options.rpId ?? "" }, {
+      counter: invalid.counter ?? credential.counter,
     });
-    const clientDataJSON = this.#clientData("webauthn.get", options, lies);
-    const userHandle = lies.userHandle === undefined ? credential.userHandle : lies.userHandle;
+    const clientDataJSON = this.#clientData("webauthn.get", options, invalid);
+    const userHandle = invalid.userHandle === undefined ? credential.userHandle : invalid.userHandle;
     return {
       id: credential.id,
       rawId: credential.id,
@@ -120,19 +123,19 @@ export class TestAuthenticator {
       response: {
         clientDataJSON,
         authenticatorData: authData.toString("base64url"),
-        signature: signed(authData, clientDataJSON, credential, lies).toString("base64url"),
+        signature: signed(authData, clientDataJSON, credential, invalid).toString("base64url"),
         userHandle,
       },
     };
   }
 
-  #clientData(type: string, { challenge }: PasskeyOptions, lies: InvalidValues): string {
+  #clientData(type: string, { challenge }: PasskeyOptions, invalid: InvalidValues): string {
     const data = {
-      type: lies.type ?? type,
-      challenge: lies.challenge ?? challenge,
-      origin: lies.origin ?? this.#origin,
-      crossOrigin: lies.crossOrigin ?? false,
-      ...(lies.topOrigin !== undefined && { topOrigin: lies.topOrigin }),
+      type: invalid.type ?? type,
+      challenge: invalid.challenge ?? challenge,
+      origin: invalid.origin ?? this.#origin,
+      crossOrigin: invalid.crossOrigin ?? false,
+      ...(invalid.topOrigin !== undefined && { topOrigin: invalid.topOrigin }),
     };
     return Buffer.from(JSON.stringify(data)).toString("base64url");
   }

@@ -42,7 +42,7 @@ export async function passkeyUser(accounts: TestAccounts, authenticator: TestAut
 export async function signIn(
   accounts: TestAccounts,
   authenticator: TestAuthenticator,
-  lies: InvalidValues = {},
+  invalid: InvalidValues = {},
 ) {
-  return await verify(accounts, authenticator.get(await startSignIn(accounts), lies));
+  return await verify(accounts, authenticator.get(await startSignIn(accounts), invalid));
 }

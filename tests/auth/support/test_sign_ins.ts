@@ -151,8 +151,8 @@ export async function startTestSignIns(options: TestAccountsOptions = {}): Promi
       });
     },
     async signIn(provider, person) {
-      const departed = await signIns.begin(provider);
-      const answer = await signIns.back(provider, at[provider].agree(departed.location, person), departed);
+      const started = await signIns.begin(provider);
+      const answer = await signIns.back(provider, at[provider].agree(started.location, person), started);
       assert.equal(answer.status, provider === "apple" ? 303 : 302, JSON.stringify(answer.body));
       return fragmentOf(answer);
     },

@@ -16,7 +16,7 @@ function shown(list: PageList): string {
   return (list.read().results as { _id: string }[]).map(({ _id }) => _id).join("");
 }
 
-Deno.test("a list without a query for its next page stays live, and loads the page when one is free", async () => {
+Deno.test("a list without a free query for its next page stays live, and loads the page when one is free", async () => {
   using test = makeTestClient();
   const { client } = test;
   const list = new PageList(client, query.path, query.args, 2);

@@ -8,7 +8,7 @@ import { TempFolder } from "../../support/temp_folder.ts";
 import { until } from "../../support/waiting.ts";
 import { api } from "../react/page/api.ts";
 
-/** Makes the module believe that it runs in a page. */
+/** Simulates a page. */
 function inPage(): Disposable {
   Object.assign(globalThis, { window: {} });
   return { [Symbol.dispose]: () => void Reflect.deleteProperty(globalThis, "window") };

@@ -49,7 +49,7 @@ const sleepAnHour = (): void => {
 };
 
 Deno.test(
-  needs(chromium, "a page that wakes shows what was written while it slept, about at once"),
+  needs(chromium, "a page that wakes shows writes from its sleep almost immediately"),
   async (t) => {
     await withClientPage(async ({ browser, server }) => {
       const http = new SynclineHttpClient(`http://127.0.0.1:${server.port}`);

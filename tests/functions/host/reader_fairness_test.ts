@@ -126,7 +126,7 @@ Deno.test("FA4 names without a function are not recorded, for any caller", async
   }
 });
 
-Deno.test("FA4 functions that were fast run before unknown ones", async () => {
+Deno.test("FA4 functions known to be fast run before unknown ones", async () => {
   const world = await two();
   const known = world.wave("look");
   finish(world, world.reader(0));

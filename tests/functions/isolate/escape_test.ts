@@ -233,7 +233,7 @@ const commonJsAttempts: readonly Attempt[] = [
   { name: "load by the module's class", code: `return module.constructor._load("fs")` },
   { name: "find the main module", code: `return require.main` },
   { name: "find other code's modules", code: `return Object.keys(require.cache)[0]` },
-  { name: "find what runs files", code: `return Object.keys(require.extensions)[0]` },
+  { name: "find a function that runs files", code: `return Object.keys(require.extensions)[0]` },
   { name: "require by Function", code: `return Function("return require('fs')")()` },
   {
     name: "reach a unix socket by require",

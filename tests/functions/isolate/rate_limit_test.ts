@@ -234,7 +234,7 @@ Deno.test("a changed limit and a clock that was set back block no bucket", async
   assert.equal(waitOf(await use(perMinute(50))), null);
 });
 
-Deno.test("each invalid limit has a message that says what to do", async () => {
+Deno.test("each invalid limit has a message that explains what to do", async () => {
   using mutations = new Mutations();
   const cases: readonly (readonly [name: unknown, limit: unknown, message: RegExp])[] = [
     ["", perMinute(1), /needs a name of 1 to 64 characters/],

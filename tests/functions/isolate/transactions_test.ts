@@ -252,7 +252,7 @@ Deno.test("a reader answers a wave from one snapshot", async (t) => {
     assert.notDeepEqual(empty.details.readSet, found.details.readSet);
   });
 
-  await t.step("a ready answer does not wait behind a run that was slow the last time", async () => {
+  await t.step("a ready answer does not wait for a run that was slow the last time", async () => {
     const quick = call("counters:value", { name: "a" });
     const slow = call("counters:slow");
     await reader.wave([quick, slow]);

@@ -201,7 +201,7 @@ for (const method of ["commitGroup", "openGroup", "saveRecord"] as const) {
   });
 }
 
-Deno.test("[RP8] if copying the log makes room, the calls run once more, and the journal and its generation stay", async () => {
+Deno.test("[RP8] if copying the log frees space, the calls run once more, and the journal and its generation remain", async () => {
   using opened = emptyDatabase({ pendingBytesMax: 2 ** 30 });
   const { database } = opened;
   const sender = new KeptFrames();

@@ -130,7 +130,7 @@ const scenarios: readonly Scenario[] = [
     result: ["MODULE_NOT_FOUND", "gone"],
   },
   {
-    name: "files of a package by computed names, beside files that are not code",
+    name: "files of a package by computed names, and files that are not code",
     installed: {
       "p/index.js":
         `exports.part = (name) => require("./parts/" + name); exports.file = (name) => require("./" + name);`,
@@ -326,7 +326,7 @@ Deno.test("errors in the code of other servers do not quote files of this one", 
   });
 });
 
-Deno.test("no folder that holds the data is readable, however it is linked", async () => {
+Deno.test("no folder with the data is readable, however it is linked", async () => {
   await using tempFolder = new TempFolder();
   const dir = tempFolder.path;
   for (const path of ["app/functions", "app/node_modules", "app/data", "app/lib"]) {

@@ -42,7 +42,7 @@ export const callScenarios: readonly Scenario[] = [
     rule: "FA1",
     name: `${WRITERS} clients that write without a pause`,
     before: "reads waited for the writer: 7 ms, p99 42",
-    mayWait: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
+    limits: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
     attack: async (world) => {
       const { isFull, server: { port } } = world;
       const crowdMs = isFull ? 3_000 : 500;
@@ -65,9 +65,9 @@ export const callScenarios: readonly Scenario[] = [
   },
   {
     rule: "FA2",
-    name: "a mutation that never ends holds up no read",
+    name: "a mutation that never ends delays no read",
     before: "no fresh query for 5 s",
-    mayWait: { queryMs: SHORT_MS, queryP99Ms: P99_MS, mutationMs: MUTATION_TIMEOUT_MS + 3 * SHORT_MS },
+    limits: { queryMs: SHORT_MS, queryP99Ms: P99_MS, mutationMs: MUTATION_TIMEOUT_MS + 3 * SHORT_MS },
     flags: SHORT_TIMES,
     attack: async (world) => {
       const call = callOf("mutation", { port: world.server.port, path: "slow:endlessMutation" });
@@ -80,7 +80,7 @@ export const callScenarios: readonly Scenario[] = [
     rule: "FA3",
     name: "4 slow mutations of one client",
     before: "21 s without writes of others",
-    mayWait: null,
+    limits: null,
     attack: async (world) => {
       const { isFull, server: { port } } = world;
       const token = await world.signUp();
@@ -92,15 +92,15 @@ export const callScenarios: readonly Scenario[] = [
       await beside(world, ["queries", "mutations"], Promise.all(calls));
       const ms = performance.now() - startedAt;
       // One running call, and no second one.
-      const mayWait = { queryMs: ms / 4, queryP99Ms: P99_MS, mutationMs: (ms / 4) * 1.6 + SHORT_MS };
-      return { figure: `${(ms / 1000).toFixed(1)} s of work`, mayWait };
+      const limits = { queryMs: ms / 4, queryP99Ms: P99_MS, mutationMs: (ms / 4) * 1.6 + SHORT_MS };
+      return { figure: `${(ms / 1000).toFixed(1)} s of work`, limits };
     },
   },
   {
     rule: "FA4",
     name: "6 slow queries of one client",
     before: "all readers busy for 94 s",
-    mayWait: null,
+    limits: null,
     attack: async (world) => {
       const { isFull, server: { port } } = world;
       const token = await world.signUp();
@@ -114,15 +114,15 @@ export const callScenarios: readonly Scenario[] = [
       await beside(world, ["queries", "mutations"], Promise.all(calls));
       const tookMs = performance.now() - startedAt;
       // A function counts as slow only after its first run, so that run may delay others.
-      const mayWait = { queryMs: SHORT_MS + tookMs / 3, mutationMs: SHORT_MS + tookMs / 3 };
-      return { figure: `${(tookMs / 1000).toFixed(1)} s until all were answered`, mayWait };
+      const limits = { queryMs: SHORT_MS + tookMs / 3, mutationMs: SHORT_MS + tookMs / 3 };
+      return { figure: `${(tookMs / 1000).toFixed(1)} s until all were answered`, limits };
     },
   },
   {
     rule: "FA4",
     name: `${SLOW_CLIENTS} clients that repeat slow queries`,
     before: "others waited 3 to 8 s",
-    mayWait: null,
+    limits: null,
     attack: async (world) => {
       const { isFull, server: { port } } = world;
       const tokens = await Promise.all(Array.from({ length: SLOW_CLIENTS }, () => world.signUp()));
@@ -138,15 +138,15 @@ export const callScenarios: readonly Scenario[] = [
         }
       });
       await beside(world, ["queries", "mutations"], Promise.all(clients));
-      const mayWait = { queryMs: SHORT_MS + longestMs, queryP99Ms: P99_MS, mutationMs: SHORT_MS + longestMs };
-      return { figure: `${nonce} of them, the longest ${(longestMs / 1000).toFixed(1)} s`, mayWait };
+      const limits = { queryMs: SHORT_MS + longestMs, queryP99Ms: P99_MS, mutationMs: SHORT_MS + longestMs };
+      return { figure: `${nonce} of them, the longest ${(longestMs / 1000).toFixed(1)} s`, limits };
     },
   },
   {
     rule: "FA5",
     name: `${FLOOD} actions of one client at once`,
     before: "one client had all places",
-    mayWait: { queryMs: 2 * SHORT_MS, mutationMs: 2 * SHORT_MS },
+    limits: { queryMs: 2 * SHORT_MS, mutationMs: 2 * SHORT_MS },
     attack: async (world) => {
       const { isFull, server: { port } } = world;
       const [token, other] = [await world.signUp(), await world.signUp()];
@@ -168,7 +168,7 @@ export const callScenarios: readonly Scenario[] = [
     rule: "FA6",
     name: "12 slow scheduled mutations",
     before: "a client waited 39.6 s",
-    mayWait: null,
+    limits: null,
     attack: async (world) => {
       const { isFull, server } = world;
       await server.call("mutation", "chains:plan", { count: 12, ms: isFull ? 250 : 100 });
@@ -176,8 +176,8 @@ export const callScenarios: readonly Scenario[] = [
       const done = until(async () => await server.call("query", "chains:open") === 0);
       await beside(world, ["queries", "mutations"], done);
       const ms = performance.now() - startedAt;
-      const mayWait = { queryMs: SHORT_MS + ms / 8, queryP99Ms: P99_MS, mutationMs: SHORT_MS + ms / 4 };
-      return { figure: `${(ms / 1000).toFixed(1)} s until all had run`, mayWait };
+      const limits = { queryMs: SHORT_MS + ms / 8, queryP99Ms: P99_MS, mutationMs: SHORT_MS + ms / 4 };
+      return { figure: `${(ms / 1000).toFixed(1)} s until all had run`, limits };
     },
   },
   {
@@ -185,7 +185,7 @@ export const callScenarios: readonly Scenario[] = [
     name: "a client that repeats an endless mutation",
     before: "all callers waited, for as long as the attacker liked",
     flags: SHORT_TIMES,
-    mayWait: null,
+    limits: null,
     attack: async (world) => {
       const { server: { port }, signUp, logged } = world;
       const token = await signUp();
@@ -202,12 +202,12 @@ export const callScenarios: readonly Scenario[] = [
       const other = await callOf("mutation", { port, path: "crowd:bump", args: { n: 1 }, token });
       assert.equal(other.httpStatus, 200, "other functions are not refused");
       // One running call, and the start of a new writer.
-      const mayWait = {
+      const limits = {
         queryMs: SHORT_MS + ms / 4,
         queryP99Ms: P99_MS,
         mutationMs: (ms / 4) * 1.6 + SHORT_MS,
       };
-      return { figure: `refused after ${answers.length} calls`, mayWait };
+      return { figure: `refused after ${answers.length} calls`, limits };
     },
   },
   {
@@ -215,7 +215,7 @@ export const callScenarios: readonly Scenario[] = [
     name: "a query that never ends, with a shorter time",
     before: "30 s, nothing to set",
     flags: SHORT_TIMES,
-    mayWait: {
+    limits: {
       queryMs: QUERY_TIMEOUT_MS / 2,
       queryP99Ms: P99_MS,
       mutationMs: QUERY_TIMEOUT_MS / 2,
@@ -234,7 +234,7 @@ export const callScenarios: readonly Scenario[] = [
     rule: "FA9",
     name: "an action that calls itself three times, and so on",
     before: "128,864 waiting, actions refused for 40 s",
-    mayWait: { queryMs: 2 * SHORT_MS, mutationMs: 2 * SHORT_MS },
+    limits: { queryMs: 2 * SHORT_MS, mutationMs: 2 * SHORT_MS },
     attack: async ({ server: { port }, signUp }) => {
       const [token, other] = [await signUp(), await signUp()];
       const bomb = callOf("action", { port, path: "slow:forkBomb", token });
@@ -256,7 +256,7 @@ export const callScenarios: readonly Scenario[] = [
     name: "a scheduled function that schedules ten of itself",
     before: "3,000 runs/s, 103 MB in 13 s, no word",
     alone: true,
-    mayWait: { queryMs: 2 * SHORT_MS, mutationMs: 2 * SHORT_MS },
+    limits: { queryMs: 2 * SHORT_MS, mutationMs: 2 * SHORT_MS },
     attack: async ({ isFull, server, logged }) => {
       await server.call("mutation", "chains:seed", {});
       assert.match(await logged(/Deferring jobs of a function that keeps scheduling/), /chains:grow/);
@@ -274,7 +274,7 @@ export const callScenarios: readonly Scenario[] = [
     rule: "FA11",
     name: "a write in forEach(async ...) that fails",
     before: "success, nothing stored",
-    mayWait: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
+    limits: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
     attack: async ({ server: { port }, logged }) => {
       const { httpStatus, ms } = await callOf("mutation", { port, path: "careless:leave" });
       assert.equal(httpStatus, 500);
@@ -284,9 +284,9 @@ export const callScenarios: readonly Scenario[] = [
   },
   {
     rule: "FA15",
-    name: "calls that patch how stacks are made, and leave hashes behind",
+    name: "calls that patch the creation of stack traces and leave hashes running",
     before: "5.4 s for the next call, 16 s of a processor",
-    mayWait: { queryMs: 5 * SHORT_MS, mutationMs: 5 * SHORT_MS },
+    limits: { queryMs: 5 * SHORT_MS, mutationMs: 5 * SHORT_MS },
     long: true,
     attack: async ({ server: { port }, signUp, logged }) => {
       const token = await signUp();

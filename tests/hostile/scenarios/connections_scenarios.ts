@@ -53,7 +53,7 @@ export const connectionScenarios: readonly Scenario[] = Deno.build.os !== "linux
     rule: "BU5",
     name: `${CONNECTIONS} idle connections and ${FILES_LEFT} open files`,
     before: "main ended",
-    mayWait: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
+    limits: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
     alone: true,
     attack: async (world) => {
       const { port, pid } = world.server;
@@ -78,7 +78,7 @@ export const connectionScenarios: readonly Scenario[] = Deno.build.os !== "linux
     rule: "BU6",
     name: "connections with no request, half a head, half a body",
     before: "open for 300 s",
-    mayWait: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
+    limits: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
     long: true,
     attack: async ({ server: { port } }) => {
       const head = "POST /api/query HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n";

@@ -12,7 +12,7 @@ export const controlScenarios: readonly Scenario[] = [
   {
     rule: "none",
     name: "no attack (control)",
-    mayWait: null,
+    limits: null,
     attack: async () => {
       await pause(QUIET_MS);
       return "to compare with";
@@ -21,7 +21,7 @@ export const controlScenarios: readonly Scenario[] = [
   {
     rule: "none",
     name: `no attack, ${BURNERS} other programs that each use a whole processor`,
-    mayWait: null,
+    limits: null,
     isControl: true,
     attack: async () => {
       const burners = Array.from(

@@ -42,7 +42,7 @@ export const requestScenarios: readonly Scenario[] = [
     name: `${GUESSERS * GUESSES} wrong passwords from ${GUESSERS} addresses`,
     before: "the owner was locked out",
     // Each guess costs 0.1 s of processor time by design.
-    mayWait: { queryMs: 3 * SHORT_MS, mutationMs: 3 * SHORT_MS },
+    limits: { queryMs: 3 * SHORT_MS, mutationMs: 3 * SHORT_MS },
     flags: ["--trusted-proxy", "127.0.0.1"],
     long: true,
     attack: async ({ server: { port } }) => {
@@ -69,7 +69,7 @@ export const requestScenarios: readonly Scenario[] = [
     rule: "SF3",
     name: "other spellings of the service's paths",
     before: "the static folder answered them",
-    mayWait: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
+    limits: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
     flags: ["--static", "examples/todo/public"],
     attack: async ({ server: { port } }) => {
       for (const path of PATHS) {
@@ -84,7 +84,7 @@ export const requestScenarios: readonly Scenario[] = [
     rule: "AE17",
     name: "sign-in by mail without a mail server",
     before: "offered, and nothing was sent or printed",
-    mayWait: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
+    limits: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
     attack: async ({ server: { port }, logged }) => {
       const response = await fetch(`http://127.0.0.1:${port}/api/auth/providers`);
       assert.equal((await response.json()).magicLink, false);

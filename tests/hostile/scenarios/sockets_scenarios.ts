@@ -80,7 +80,7 @@ export const socketScenarios: readonly Scenario[] = [
     rule: "BU1",
     name: `${DEAF} guests that request large results and never read`,
     before: "main grew to 4,483 MiB",
-    mayWait: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
+    limits: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
     flags: SMALL,
     attack: async ({ isFull, server: { port, pid } }) => {
       await using watch = await MemoryWatch.start(pid);
@@ -103,9 +103,9 @@ export const socketScenarios: readonly Scenario[] = [
   },
   {
     rule: "BU3",
-    name: `${HOLDERS} guests whose frames wait behind running calls`,
+    name: `${HOLDERS} guests whose frames wait for running calls`,
     before: "main died after 18 s",
-    mayWait: null,
+    limits: null,
     flags: SMALL,
     attack: async ({ server: { port, pid } }) => {
       await using watch = await MemoryWatch.start(pid);
@@ -130,21 +130,21 @@ export const socketScenarios: readonly Scenario[] = [
       for (const { socket } of guests) socket.cut();
       assert(watch.peakMiB < before + 900, `main grew to ${watch.peakMiB.toFixed(0)} MiB`);
       const figure = `main ${before.toFixed(0)} -> ${watch.peakMiB.toFixed(0)} MiB, ${ended} ended`;
-      return { figure, mayWait: besides(startedAt) };
+      return { figure, limits: besides(startedAt) };
     },
   },
   {
     rule: "BU4",
     name: `${FLOODERS} guests that send nothing but Pong`,
     before: "others waited 14 s",
-    mayWait: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
+    limits: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
     attack: (world) => flooded(world, '{"type":"Pong"}'),
   },
   {
     rule: "BU4",
     name: `${FLOODERS} guests that call unknown functions`,
     before: "query 0.8 to 2.2 s, mutation 2.6 to 7.6 s",
-    mayWait: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
+    limits: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
     attack: (world) => flooded(world, '{"type":"Mutation","requestId":1,"udfPath":"no:such","args":{}}'),
   },
 ];

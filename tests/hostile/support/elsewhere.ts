@@ -42,7 +42,7 @@ export const elsewhere: readonly Elsewhere[] = [
   },
   {
     rule: "FA14",
-    name: "an archive whose creation times lie in the future",
+    name: "an archive with creation times in the future",
     test: "tests/engine/check_database_test.ts",
     named: 'rule: "FA14"',
     before: "the newest for ever",

@@ -36,7 +36,7 @@ export interface World {
 /** Measurements of an attack. */
 export interface Measured {
   readonly figure: string;
-  readonly mayWait: LatencyLimits;
+  readonly limits: LatencyLimits;
 }
 
 export interface Scenario {
@@ -52,7 +52,7 @@ export interface Scenario {
    */
   readonly attack: (world: World) => Promise<string | Measured>;
   /** Maximum latencies in the benchmark; `null` for a row that measures them or is not about latency. */
-  readonly mayWait: LatencyLimits | null;
+  readonly limits: LatencyLimits | null;
   /** Whether the latency of this row is the base of other limits: see {@linkcode LatencyLimits}. */
   readonly isControl?: boolean;
   /** Whether the server may refuse or lose some of the bystander's calls. Default: false. */

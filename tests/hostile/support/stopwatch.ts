@@ -63,7 +63,7 @@ function momentsOf(ms: number, stepMs: number): number[] {
   return Array.from({ length: Math.max(1, Math.ceil(ms / stepMs)) }, (_, n) => ms - n * stepMs);
 }
 
-/** Returns the maximum of the smallest values that are this share of all; 0 without values. */
+/** Returns the percentile of sorted values for a share from 0 to 1; 0 without values. */
 function at(sorted: readonly number[], share: number): number {
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? 0;
 }

@@ -11,7 +11,7 @@ const LOG_LINES_MAX = 10_000;
 const ROW_MS_MIN = 1_000;
 /** Allowed latency, as a multiple of the latency beside other programs. */
 const CONTROL_FACTOR = 4;
-/** Longer waits are not used for percentiles. */
+/** If the control or the lateness is above this, the limit for 99 % of the time is not checked. */
 const P99_CONCLUSIVE_MS = 100;
 /** Allowed latency, as a multiple of the lateness of the bystander's pauses. A query wakes processes five times. */
 const LATE_FACTOR = 10;
@@ -131,13 +131,13 @@ export class Suite implements AsyncDisposable {
     return place;
   }
 
-  #onThisMachine(mayWait: LatencyLimits, { late }: Waits): LatencyLimits {
-    const { queryP99Ms } = mayWait;
+  #onThisMachine(limits: LatencyLimits, { late }: Waits): LatencyLimits {
+    const { queryP99Ms } = limits;
     // If the latency is as high beside other programs, the server's share cannot be measured.
     const isConclusive = this.#controlP99Ms <= P99_CONCLUSIVE_MS && late.p99Ms <= P99_CONCLUSIVE_MS;
-    if (queryP99Ms === undefined || !isConclusive) return { ...mayWait, queryP99Ms: Infinity };
+    if (queryP99Ms === undefined || !isConclusive) return { ...limits, queryP99Ms: Infinity };
     return {
-      ...mayWait,
+      ...limits,
       queryP99Ms: Math.max(queryP99Ms, CONTROL_FACTOR * this.#controlP99Ms, LATE_FACTOR * late.p99Ms),
     };
   }
@@ -160,20 +160,20 @@ export class Suite implements AsyncDisposable {
       // A short attack has too few waits to measure.
       await new Promise((resolve) => setTimeout(resolve, Math.max(0, ROW_MS_MIN - ms)));
     }
-    const { figure, mayWait } = typeof measured === "string"
-      ? { figure: measured, mayWait: scenario.mayWait }
+    const { figure, limits } = typeof measured === "string"
+      ? { figure: measured, limits: scenario.limits }
       : measured;
     const waits = await bystander.stop();
     this.results.push({ scenario, waits, figure, ms });
     assert(!place.gone, `The server has ended; last lines:\n${place.server.lastOutput}`);
     if (scenario.isControl === true) this.#controlP99Ms = Math.max(this.#controlP99Ms, waits.query.p99Ms);
     if (scenario.mayFail !== true) assert.deepEqual(waits.failures, [], "calls of the bystander failed");
-    if (this.#isMeasured && mayWait !== null) checkWaits(this.#onThisMachine(mayWait, waits), waits);
+    if (this.#isMeasured && limits !== null) checkWaits(this.#onThisMachine(limits, waits), waits);
   }
 }
 
-function checkWaits(mayWait: LatencyLimits, waits: Waits): void {
-  const { queryMs, queryP99Ms = queryMs, mutationMs, shownMs = queryMs + mutationMs } = mayWait;
+function checkWaits(limits: LatencyLimits, waits: Waits): void {
+  const { queryMs, queryP99Ms = queryMs, mutationMs, shownMs = queryMs + mutationMs } = limits;
   const waited: readonly (readonly [what: string, ms: number, mostMs: number])[] = [
     ["for a query", waits.query.longestMs, queryMs],
     ["for a query at 99 of 100 moments", waits.query.p99Ms, queryP99Ms],

@@ -171,6 +171,6 @@ export async function refusesDeploys(machine: NodeMachine, production: Productio
   assert.match(revoked.text.trim(), /^[^\n]*does not know the deploy key: it was revoked[^\n]*$/);
   const [, page = ""] = / docs=(node_modules\/\S+\/deploying\.md)$/.exec(revoked.text.trim()) ?? [];
   assert.match(await Deno.readTextFile(machine.at("my-app", page)), /^# Deploy/);
-  const nobody = await production.deploy("--url http://127.0.0.1:9", { code: 1 });
-  assert.match(nobody.text.trim(), /^[^\n]*127\.0\.0\.1:9 cannot be reached[^\n]*$/);
+  const unreachable = await production.deploy("--url http://127.0.0.1:9", { code: 1 });
+  assert.match(unreachable.text.trim(), /^[^\n]*127\.0\.0\.1:9 cannot be reached[^\n]*$/);
 }

@@ -68,7 +68,7 @@ Deno.test("deploys to a running server", async (t) => {
   });
 
   await t.step(
-    "DP3 tables that become inaccessible are reported with their documents, and come back with them",
+    "DP3 tables that become inaccessible are reported with their documents, which are accessible again later",
     async () => {
       const without = appWith({
         "functions/schema.ts": (text) => text.replace(/drafts: .*\n/, ""),

@@ -66,7 +66,7 @@ Deno.test("a deploy is authorized again before it takes effect", async (t) => {
   const firstHash = (await world.deploy(firstApp)).body.hash;
 
   await t.step(
-    "DK3 DP7 a key revoked while its bundle uploads deploys nothing, and holds up no other key",
+    "DK3 DP7 a key revoked while its bundle uploads deploys nothing, and delays no other key",
     async () => {
       const [slow, other] = [await create("slow"), await create("other")];
       const before = await world.leftovers();

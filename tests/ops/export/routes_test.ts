@@ -111,7 +111,8 @@ Deno.test("[EX18] a table of the staged restore is downloaded, which leaves its 
     Promise.resolve(served.handle(new Request(`http://localhost/api/admin/restore/export/items${query}`)));
   const refused = await get();
   assert.equal(refused.status, 404);
-  assert.match(await refused.text(), /No restore is prepared/);
+  const { errorMessage, errorData } = await refused.json();
+  assert.deepEqual([errorMessage, errorData.code], ["No restore is prepared", "not_found"]);
   using staged = databaseOf([{ n: "staged" }]);
   const folder = await Deno.makeTempDir();
   served.staged = `${folder}/staged.db`;

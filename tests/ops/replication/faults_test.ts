@@ -135,7 +135,7 @@ for (
     },
   ]
 ) {
-  Deno.test(`[RP7] a target that is away for ${away} has every commit of that time when it is back, in the same generation`, async () => {
+  Deno.test(`[RP7] after an outage of ${away} the target gets every commit of that time, in the same generation`, async () => {
     const faults: Faults = {};
     await using rig = await Rig.start({
       seed: 41,

@@ -46,7 +46,7 @@ Deno.test("[RP5] remains of a failed attempt are removed with the expired object
   assert.equal(await target.head(old), null);
 });
 
-Deno.test("[RP5] after a jump of the clock by years nothing expires immediately, and a clock that was wrong at the start expires steps", async () => {
+Deno.test("[RP5] after a jump of the clock by years nothing expires immediately, and a clock that was wrong at the start expires one step at a time", async () => {
   const DAY = 86_400_000;
   await using rig = await Rig.start({ seed: 15, keepMs: 3 * DAY, snapshotEveryMs: DAY });
   await rig.ship();

@@ -80,7 +80,7 @@ Deno.test("[ME3] [ME4] a running server requires its token; an access token is r
   );
 });
 
-/** Checks the queries of the dashboard against the metrics of a server that has made a backup and replicates nothing. */
+/** Checks the queries of the dashboard against the metrics of a server that has created a backup and does not replicate. */
 async function checkDashboard(families: Map<string, Family>): Promise<void> {
   const dashboard = await Deno.readTextFile(new URL("../../../docs/grafana.json", import.meta.url));
   const queries: string[] = [];

@@ -28,7 +28,7 @@ async function madeAtLeast({ logged }: TestServer, count: number): Promise<void>
   }
 }
 
-Deno.test("[SB1] [SB5] a server makes backups at its interval, and keeps the configured number beside manual ones", async () => {
+Deno.test("[SB1] [SB5] a server makes backups at its interval, and keeps the configured number in addition to manual ones", async () => {
   const target = await Deno.makeTempDir();
   const byHand = "backup-20300101T000000Z-0123abcd.tar.zst";
   await Deno.writeTextFile(join(target, byHand), "made by hand");

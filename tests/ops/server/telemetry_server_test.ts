@@ -45,7 +45,7 @@ Deno.test("[OT1] [OT2] [OT3] a call over HTTP, a message and a route are traces 
     socket.send({ type: "Mutation", requestId: 1, udfPath: "notes:add", args: { text: "of a socket" } });
     await socket.message(({ type }) => type === "MutationResponse");
   }
-  // The stop of the server has exported everything.
+  // The server exports everything when it stops.
   const request = await collector.span("POST /api/action");
   assert.deepEqual([request.traceId, request.parentSpanId, request.kind], [TRACE, PARENT, 2]);
   assert.equal(attributesOf(request)["http.response.status_code"], 200);

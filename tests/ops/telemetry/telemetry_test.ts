@@ -39,7 +39,7 @@ Deno.test("[OT3] a valid traceparent header is parsed, and any other is ignored"
   const given = { traceId: TRACE, parentId: PARENT };
   assert.deepEqual(parseTraceparent(`00-${TRACE}-${PARENT}-01`), { ...given, sampled: true });
   assert.deepEqual(parseTraceparent(`00-${TRACE}-${PARENT}-00`), { ...given, sampled: false });
-  assert.deepEqual(parseTraceparent(`cc-${TRACE}-${PARENT}-03-what-comes`), { ...given, sampled: true });
+  assert.deepEqual(parseTraceparent(`cc-${TRACE}-${PARENT}-03-more`), { ...given, sampled: true });
   for (
     const header of [
       null,
@@ -133,7 +133,7 @@ Deno.test("[OT6] a collector that is down is reported once, and spans over the l
   const { queuedSpansMax } = telemetryLimits;
   for (let i = 0; i < queuedSpansMax + 100; i++) made.start("POST /api/query").end(200);
   assert.equal(made.dropped, 100);
-  // The pending exports end before the limit of one, and those of the metrics fail in between.
+  // The pending exports end within the timeout of a single one, and exports of metrics fail in the meantime.
   const begun = performance.now();
   const stopping = telemetry(`http://127.0.0.1:${await freePort()}`);
   stopping.start("POST /api/query").end(200);
@@ -155,7 +155,7 @@ Deno.test("[OT6] a collector that is down is reported once, and spans over the l
   await made[Symbol.asyncDispose]();
   assert.ok(performance.now() - closing < 2 * telemetryLimits.closeMs);
   made.start("POST /api/query").end(200);
-  assert.ok(made.dropped > 100, "spans after the end are dropped");
+  assert.ok(made.dropped > 100, "spans after the close are dropped");
   // Its last attempt.
   await until(() => stopping.dropped === 1);
 });

@@ -65,7 +65,7 @@ const weights = {
   rest: 0.2,
 } as const;
 
-type Deed = keyof typeof weights;
+type EventKind = keyof typeof weights;
 
 export interface ClusterSimulationOptions {
   readonly seed: number;
@@ -109,7 +109,7 @@ class ClusterSimulation implements Disposable {
   readonly #log: SharedLog;
   readonly #servers: readonly SimServer[];
   readonly #clients: readonly SimClient[];
-  readonly #deeds: readonly (readonly [deed: Deed, weight: number])[];
+  readonly #kinds: readonly (readonly [kind: EventKind, weight: number])[];
   readonly #weight: number;
   /** The contents of rows by their hashes, and the servers that have not reported their own copy as absent. */
   readonly #sealed = new Map<string, { readonly group: readonly RunCall[]; readonly by: Set<string> }>();
@@ -165,9 +165,9 @@ class ClusterSimulation implements Disposable {
           return isUnavailable(errorData);
         },
       }));
-    this.#deeds = (Object.entries(weights) as [Deed, number][])
-      .map(([deed, weight]) => [deed, weight * random.pick([0.2, 1, 1, 1, 3])]);
-    this.#weight = this.#deeds.reduce((sum, [, weight]) => sum + weight, 0);
+    this.#kinds = (Object.entries(weights) as [EventKind, number][])
+      .map(([kind, weight]) => [kind, weight * random.pick([0.2, 1, 1, 1, 3])]);
+    this.#weight = this.#kinds.reduce((sum, [, weight]) => sum + weight, 0);
     for (const server of this.#servers) server.start();
   }
 
@@ -189,8 +189,8 @@ class ClusterSimulation implements Disposable {
 
   async step(): Promise<void> {
     let at = this.#random.next() * this.#weight;
-    const [deed] = this.#deeds.find(([, weight]) => (at -= weight) < 0) ?? ["answer"];
-    await this.#do(deed);
+    const [kind] = this.#kinds.find(([, weight]) => (at -= weight) < 0) ?? ["answer"];
+    await this.#do(kind);
     await this.#settle();
   }
 
@@ -231,12 +231,12 @@ class ClusterSimulation implements Disposable {
     for (const client of this.#clients) client.checkAtRest();
   }
 
-  async #do(deed: Deed): Promise<void> {
+  async #do(kind: EventKind): Promise<void> {
     const random = this.#random;
     const client = random.pick(this.#clients);
     const server = random.pick(this.#servers);
     const { served } = server;
-    switch (deed) {
+    switch (kind) {
       case "connect":
         return this.#letIn(client, server);
       case "add":
@@ -329,7 +329,7 @@ class ClusterSimulation implements Disposable {
       case "rest":
         return await this.rest();
       default:
-        deed satisfies never;
+        kind satisfies never;
     }
   }
 

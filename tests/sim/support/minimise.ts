@@ -1,7 +1,7 @@
 /** Reduces a failing seed: fewer steps, fewer clients, fewer kinds of events, as long as it still fails. */
 import { type EventKind, simulate, type SimulationOptions, Violation } from "./simulation.ts";
 
-const deeds: readonly EventKind[] = [
+const kinds: readonly EventKind[] = [
   "misbehave",
   "longTime",
   "time",
@@ -35,8 +35,8 @@ export async function minimise(
   for (const clients of [1, 2, 3, 4]) {
     if (smallest.clients === undefined) await attempt({ ...smallest, clients });
   }
-  for (const deed of deeds) {
-    const without = new Set([...smallest.without ?? [], deed]);
+  for (const kind of kinds) {
+    const without = new Set([...smallest.without ?? [], kind]);
     // Without a kind of event, others happen at different times, so more seeds are tried.
     for (let other = 0; other < 20; other++) {
       const options = { ...smallest, without, seed: seed + other };

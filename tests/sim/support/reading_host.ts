@@ -32,7 +32,7 @@ export abstract class ReadingHost extends HostDouble implements Disposable {
   protected readonly random: Random;
   #readers: Reader[] = [];
   readonly #unpinned: RunningWave[] = [];
-  /** Partitions whose reader died. */
+  /** Parts of batches whose reader died. */
   readonly #lost: Part[] = [];
 
   constructor(random: Random) {

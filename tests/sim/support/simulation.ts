@@ -99,7 +99,7 @@ class Simulation implements Disposable {
   readonly #host: EngineHost;
   readonly #hub: Hub;
   readonly #clients: SimClient[];
-  readonly #deeds: readonly (readonly [deed: EventKind, weight: number])[];
+  readonly #kinds: readonly (readonly [kind: EventKind, weight: number])[];
   readonly #weight: number;
 
   constructor({ seed, clients, without, forgetCaller = false }: SimulationOptions) {
@@ -121,10 +121,10 @@ class Simulation implements Disposable {
         diffs: random.chance(0.7),
       }));
     // Each seed makes some events rare and others frequent.
-    this.#deeds = (Object.entries(weights) as [EventKind, number][])
-      .map(([deed, weight]): [EventKind, number] => [deed, weight * random.pick([0.2, 1, 1, 1, 3])])
-      .filter(([deed]) => !without?.has(deed));
-    this.#weight = this.#deeds.reduce((sum, [, weight]) => sum + weight, 0);
+    this.#kinds = (Object.entries(weights) as [EventKind, number][])
+      .map(([kind, weight]): [EventKind, number] => [kind, weight * random.pick([0.2, 1, 1, 1, 3])])
+      .filter(([kind]) => !without?.has(kind));
+    this.#weight = this.#kinds.reduce((sum, [, weight]) => sum + weight, 0);
   }
 
   [Symbol.dispose](): void {
@@ -138,8 +138,8 @@ class Simulation implements Disposable {
 
   async step(): Promise<void> {
     let at = this.#random.next() * this.#weight;
-    const [deed] = this.#deeds.find(([, weight]) => (at -= weight) < 0) ?? ["answer"];
-    await this.#do(deed);
+    const [kind] = this.#kinds.find(([, weight]) => (at -= weight) < 0) ?? ["answer"];
+    await this.#do(kind);
     await settle();
     this.#hub.validate();
   }
@@ -155,10 +155,10 @@ class Simulation implements Disposable {
     assert.equal(this.#clock.timers, 0, "timers of sockets that have gone");
   }
 
-  async #do(deed: EventKind): Promise<void> {
+  async #do(kind: EventKind): Promise<void> {
     const random = this.#random;
     const client = random.pick(this.#clients);
-    switch (deed) {
+    switch (kind) {
       case "connect":
         if (client.connection === null) client.connect();
         return;
@@ -249,7 +249,7 @@ class Simulation implements Disposable {
         await this.#rest();
         return;
       default:
-        deed satisfies never;
+        kind satisfies never;
     }
   }
 

@@ -2,9 +2,9 @@
 import sharp from "sharp";
 import type { ImageRequest, Measured } from "./images.ts";
 
-async function answer(wish: ImageRequest): Promise<string | Measured> {
-  if ("measure" in wish) {
-    const bytes = Uint8Array.fromBase64(wish.measure);
+async function answer(request: ImageRequest): Promise<string | Measured> {
+  if ("measure" in request) {
+    const bytes = Uint8Array.fromBase64(request.measure);
     const { format, width, height, hasAlpha, exif, icc, orientation } = await sharp(bytes).metadata();
     const { data, info } = await sharp(bytes).raw().toBuffer({ resolveWithObject: true });
     const pixel = (x: number, y: number) => [
@@ -19,7 +19,7 @@ async function answer(wish: ImageRequest): Promise<string | Measured> {
       bottomRight: pixel(info.width - 1, info.height - 1),
     };
   }
-  const { width, height, format } = wish;
+  const { width, height, format } = request;
   // Left half red, right half blue; `alpha` is that of the right half.
   const half = (background: { r: number; g: number; b: number; alpha: number }, left: number) => ({
     input: { create: { width: width / 2, height, channels: 4 as const, background } },
@@ -29,25 +29,25 @@ async function answer(wish: ImageRequest): Promise<string | Measured> {
   const background = { r: 0, g: 0, b: 0, alpha: 0 };
   let image = sharp({ create: { width, height, channels: 4, background } }).composite([
     half({ r: 255, g: 0, b: 0, alpha: 1 }, 0),
-    half({ r: 0, g: 0, b: 255, alpha: wish.alpha ?? 1 }, width / 2),
+    half({ r: 0, g: 0, b: 255, alpha: request.alpha ?? 1 }, width / 2),
   ]);
-  if (wish.noise === true) {
+  if (request.noise === true) {
     const noise = sharp({
       create: { width, height, channels: 3, background, noise: { type: "gaussian", mean: 128, sigma: 50 } },
     });
     image = sharp(await noise.png().toBuffer());
   }
-  if (wish.flat === true) {
+  if (request.flat === true) {
     image = sharp({ create: { width, height, channels: 3, background: { r: 9, g: 9, b: 9 } } });
   }
-  if (wish.opaqueChannel === false) image = image.flatten();
-  if (wish.orientation !== undefined) image = image.withMetadata({ orientation: wish.orientation });
-  const progressive = wish.progressive === true && { progressive: true };
+  if (request.opaqueChannel === false) image = image.flatten();
+  if (request.orientation !== undefined) image = image.withMetadata({ orientation: request.orientation });
+  const progressive = request.progressive === true && { progressive: true };
   const bytes = await image.toFormat(format, { effort: 1, ...progressive }).toBuffer();
   return bytes.toBase64();
 }
 
-const wishes: ImageRequest[] = await new Response(Deno.stdin.readable).json();
+const requests: ImageRequest[] = await new Response(Deno.stdin.readable).json();
 const answers = [];
-for (const wish of wishes) answers.push(await answer(wish));
+for (const request of requests) answers.push(await answer(request));
 await new Response(JSON.stringify(answers)).body?.pipeTo(Deno.stdout.writable);

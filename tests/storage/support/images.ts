@@ -27,7 +27,7 @@ export interface Measured {
   readonly bottomRight: number[];
 }
 
-async function ask(wishes: readonly ImageRequest[]): Promise<unknown[]> {
+async function ask(requests: readonly ImageRequest[]): Promise<unknown[]> {
   const child = new Deno.Command(Deno.execPath(), {
     args: [
       "run",
@@ -43,7 +43,7 @@ async function ask(wishes: readonly ImageRequest[]): Promise<unknown[]> {
     stderr: "piped",
   }).spawn();
   const input = child.stdin.getWriter();
-  await input.write(new TextEncoder().encode(JSON.stringify(wishes)));
+  await input.write(new TextEncoder().encode(JSON.stringify(requests)));
   await input.close();
   const { success, stdout, stderr } = await child.output();
   assert.ok(success, new TextDecoder().decode(stderr));
@@ -52,11 +52,11 @@ async function ask(wishes: readonly ImageRequest[]): Promise<unknown[]> {
 
 /** Left half red, right half blue, in each of the formats. */
 export async function makeImages<Name extends string>(
-  wishes: Record<Name, Exclude<ImageRequest, { readonly measure: string }>>,
+  requests: Record<Name, Exclude<ImageRequest, { readonly measure: string }>>,
 ): Promise<Record<Name, Uint8Array<ArrayBuffer>>> {
-  const made = await ask(Object.values(wishes));
+  const made = await ask(Object.values(requests));
   return Object.fromEntries(
-    Object.keys(wishes).map((name, at) => [name, Uint8Array.fromBase64(String(made[at]))]),
+    Object.keys(requests).map((name, at) => [name, Uint8Array.fromBase64(String(made[at]))]),
   ) as Record<Name, Uint8Array<ArrayBuffer>>;
 }
 

@@ -39,7 +39,7 @@ export async function processorTimeUs(pid: number): Promise<number> {
   return (Number(fields?.[11] ?? 0) + Number(fields?.[12] ?? 0)) * 10_000;
 }
 
-/** Command line of a process; `null` if it has ended. */
+/** Command line of a process; `null` if it has ended or is a zombie. */
 export async function commandLine(pid: number): Promise<string | null> {
   return (await read(`/proc/${pid}/cmdline`))?.replaceAll("\0", " ").trim() || null;
 }

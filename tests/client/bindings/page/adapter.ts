@@ -5,7 +5,7 @@ import { api } from "../../react/page/api.ts";
 /** Arguments of the queries of a scenario. */
 export const list = "a";
 
-/** One component, and how its inputs are changed. */
+/** A mounted component, with functions that change its inputs. */
 export interface Component {
   /** Sets the argument of the query; `null` skips it. */
   setRank(rank: number | null): void;
