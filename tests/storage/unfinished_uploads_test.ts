@@ -30,6 +30,7 @@ Deno.test({
   name: "with a bucket used before, startup does not wait for aborting uploads",
   // Timers of the client end after the bucket has answered.
   sanitizeOps: false,
+  sanitizeResources: false,
   fn: startBeforeAborting,
 });
 
