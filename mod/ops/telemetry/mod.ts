@@ -149,6 +149,7 @@ export class Telemetry implements RunObserver, RequestSpans, AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
+    // Failed exports are logged by `#exported`.
     const ended = this.#spans.shutdown().catch(() => {});
     // A stop does not wait for a collector that is down.
     if (this.#mayWork("traces")) await within(telemetryLimits.closeMs, ended);
