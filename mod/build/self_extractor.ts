@@ -57,7 +57,9 @@ contents() {
   cd "$1" && find deno app cache/npm -type f -exec ls -ln {} + | tr -s ' ' | cut -d ' ' -f 5,9- | sort | cksum)
 }
 whole() {
-  [ -x "$home/deno" ] && [ -f "$home/complete" ] && [ "$(contents "$home" 2>/dev/null)" = "$(cat "$home/complete")" ]
+  # Another start can move the folder away between these commands: two empty strings do not match.
+  expected="$(cat "$home/complete" 2>/dev/null)" && [ -x "$home/deno" ] && [ -n "$expected" ] &&
+    [ "$(contents "$home" 2>/dev/null)" = "$expected" ]
 }
 [ -n "$cache" ] || fail "HOME is not set: set SYNCLINE_CACHE_DIR to a folder for the unpacked program"
 cache="$cache/syncline"
