@@ -304,7 +304,7 @@ export async function generatedPages(): Promise<Map<string, string>> {
     streams: `${repository}mod/client/streams/mod.ts`,
     reactStreams: `${repository}mod/client/react/streams/mod.ts`,
   };
-  const bindings = ["vue", "svelte", "solid", "tanstack"].map((name) =>
+  const bindings = ["vue", "svelte", "solid", "tanstack", "react_native", "token_cookie"].map((name) =>
     [name, `${repository}mod/client/${name}/mod.ts`] as const
   );
   const functions = new ApiReference([api.functions, api.testing]);

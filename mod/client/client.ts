@@ -112,6 +112,7 @@ export class SynclineClient {
   readonly #upload: Upload;
   readonly #files: string;
   readonly #makeAccounts: () => Accounts;
+  readonly #start: () => void;
   #accounts: Accounts | null = null;
   /** The current token source; `null` initially. */
   #holder: TokenHolder | null = null;
@@ -119,7 +120,7 @@ export class SynclineClient {
   readonly #authListeners = new Set<(state: AuthState) => void>();
   #stateQueued = false;
   #closed = false;
-  /** Opens the connection; `null` once that is done. */
+  /** Opens the connection; `null` once that is done, until it is paused. */
   #connect: (() => void) | null;
 
   /**
@@ -162,7 +163,7 @@ export class SynclineClient {
     const { clock } = environment;
     this.#makeAccounts = () =>
       new Accounts(server, { fetch, ...options.accounts, connection: this, place, clock });
-    this.#connect = () => {
+    this.#connect = this.#start = () => {
       if (WebSocket === undefined) {
         throw new TypeError("Cannot connect: pass a WebSocket as the option webSocket");
       }
@@ -350,9 +351,19 @@ export class SynclineClient {
     return () => this.#stateListeners.delete(listener);
   }
 
-  /** Starts the next attempt immediately, and replaces a socket that has been silent for long. */
+  /** Starts the next attempt immediately, replaces a socket that has been silent for long, and ends a {@linkcode pause}. */
   reconnectNow(): void {
+    this.#connect?.();
     this.#core.wake();
+  }
+
+  /**
+   * Closes the connection until {@linkcode reconnectNow}, a call or a subscription opens it again, for apps in the background. Live
+   * queries keep their results. Queued mutations are sent later; actions without a response are rejected.
+   */
+  pause(): void {
+    this.#connect = this.#start;
+    this.#core.driver.pause();
   }
 
   /**

@@ -1,10 +1,9 @@
 /** Random UUIDs, also on pages served over plain http, where `crypto.randomUUID` is missing. */
 
-/** A random UUID, version 4. */
+/** A random UUID, version 4. React Native has no `crypto`: the UUIDs are then unique, but could be guessed. */
 export function randomUuid(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
-  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
-  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+  return "xxxxxxxx-xxxx-4xxx-yxxx-xxxxxxxxxxxx".replace(/[xy]/g, (digit) => {
+    const byte = globalThis.crypto?.getRandomValues(new Uint8Array(1))[0] ?? Math.random() * 256;
+    return (digit === "x" ? byte & 15 : byte & 3 | 8).toString(16);
+  });
 }

@@ -1,6 +1,6 @@
 /** Signs of a page that is back: the client tries at once. */
 import assert from "node:assert/strict";
-import { makeTestClient } from "./support/test_client.ts";
+import { makeTestClient, transition, updated } from "./support/test_client.ts";
 
 /** Lets the client believe that it runs on a page. */
 function pretendPage(): { page: EventTarget & { visibilityState: string } } & Disposable {
@@ -76,4 +76,38 @@ Deno.test("an attempt from before a sleep is abandoned after it", () => {
   clock.sleep(1);
   client.reconnectNow();
   assert.deepEqual([client.connectionState().phase, sockets.all.length], ["connecting", 2]);
+});
+
+Deno.test("CL15 a paused client has no socket and does not poll until it is woken, calls or subscribes", async () => {
+  const requests: unknown[] = [];
+  using test = makeTestClient({
+    fetch: (input) => {
+      requests.push(input);
+      return Promise.reject(new Error("no network"));
+    },
+  });
+  const { client, clock, sockets } = test;
+  const seen: unknown[] = [];
+  client.subscribe("q", {}, (value) => seen.push(value));
+  const socket = await test.open();
+  socket.receive(transition([[0, 0, 0], [1, 0, 1]], [updated(0, "old")]));
+  client.pause();
+  assert.deepEqual([client.connectionState().phase, socket.dropped], ["idle", true]);
+  await clock.advance(3_600_000);
+  assert.deepEqual([sockets.all.length, requests.length], [1, 0]);
+  assert.equal(client.watchQuery("q").localResult(), "old");
+  client.reconnectNow();
+  (await test.open()).receive(transition([[0, 0, 0], [1, 0, 2]], [updated(0, "new")]));
+  assert.deepEqual(seen, ["old", "new"]);
+  for (
+    const resume of [() => client.subscribe("r", {}, () => {}), () => client.action("a").catch(() => {})]
+  ) {
+    client.pause();
+    void resume();
+    assert.equal(client.connectionState().phase, "connecting");
+  }
+  client.close();
+  client.pause();
+  client.reconnectNow();
+  assert.equal(client.connectionState().phase, "stopped");
 });

@@ -73,6 +73,8 @@ function withReact(text: string): string {
       "react/jsx-runtime": `${types}/jsx-runtime`,
       "react-dom/client": `${project.imports["@types/react-dom"]}/client`,
       "vitest": new URL("vitest_stand_in.ts", import.meta.url).href,
+      "react-native": new URL("native_stand_in.ts", import.meta.url).href,
+      "expo-secure-store": new URL("native_stand_in.ts", import.meta.url).href,
       "vue": project.imports["vue"],
       "svelte": project.imports["svelte"],
       "svelte/reactivity": project.imports["svelte/reactivity"],

@@ -136,8 +136,11 @@ Deno.test({
           await ada.getByLabel("New task").fill("Milk");
           await ada.getByRole("button", { name: "Add" }).click();
           await bob.getByText("Milk").waitFor();
+          // The elements of a changed task stay, and with them the focus.
+          for (const page of [ada, bob]) await page.getByRole("checkbox").focus();
           await bob.getByRole("checkbox").check();
           await ada.locator("input:checked").waitFor();
+          for (const page of [ada, bob]) assert.equal(await page.locator("input:focus:checked").count(), 1);
           await ada.getByRole("button", { name: "Remove Milk" }).click();
           await bob.getByText("Nothing to do").waitFor();
           await ada.getByRole("button", { name: "Sign out" }).click();

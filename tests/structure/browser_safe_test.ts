@@ -20,6 +20,8 @@ const ENTRY_POINTS = [
   "mod/client/svelte/mod.ts",
   "mod/client/solid/mod.ts",
   "mod/client/tanstack/mod.ts",
+  "mod/client/react_native/mod.ts",
+  "mod/client/token_cookie/mod.ts",
   "mod/functions/api/mod.ts",
 ];
 

@@ -40,7 +40,7 @@ export interface PasskeySignInOptions {
  */
 export async function supportsPasskeys({ autofill = false } = {}): Promise<boolean> {
   const { PublicKeyCredential: api } = globalThis as Partial<typeof globalThis>;
-  if (typeof api?.parseRequestOptionsFromJSON !== "function") return false;
+  if (!api?.parseRequestOptionsFromJSON) return false;
   return !autofill || await api.isConditionalMediationAvailable?.() === true;
 }
 
@@ -129,8 +129,8 @@ async function prompted(
   pending?.abort();
   const own = pending = new AbortController();
   try {
-    const given = signals.filter((signal) => signal !== undefined);
-    const credential = await open(AbortSignal.any([own.signal, ...given]));
+    const given = [own.signal, ...signals].filter((signal) => signal !== undefined);
+    const credential = await open(AbortSignal.any(given));
     return (credential as PublicKeyCredential).toJSON();
   } finally {
     if (pending === own) pending = null;

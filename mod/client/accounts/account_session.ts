@@ -27,6 +27,9 @@ export interface AccountSessionParts {
   readonly clock: Clock;
 }
 
+/** Added to the key of the tokens: the key of the id of their next refresh. */
+export const ATTEMPT_KEY = " attempt";
+
 const ATTEMPT_ID = /^[\da-f-]{36}$/;
 
 export class AccountSession {
@@ -140,7 +143,7 @@ export class AccountSession {
   }
 
   get #attemptKey(): string {
-    return `${this.#parts.key} attempt`;
+    return this.#parts.key + ATTEMPT_KEY;
   }
 
   async #afterRefusal(used: Tokens, error: unknown): Promise<string | null> {
@@ -155,7 +158,8 @@ export class AccountSession {
   }
 }
 
-function parseTokens(text: string): Tokens | null {
+/** Returns stored tokens; `null` for other content. */
+export function parseTokens(text: string): Tokens | null {
   try {
     const tokens: unknown = JSON.parse(text);
     if (typeof tokens !== "object" || tokens === null) return null;

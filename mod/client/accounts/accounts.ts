@@ -456,7 +456,8 @@ function leaveFor(address: string): void {
   location.assign(address);
 }
 
-function platformStorage(): TokenStorage {
+/** Returns `localStorage` in a page, memory elsewhere. */
+export function platformStorage(): TokenStorage {
   try {
     const { document, localStorage } = globalThis as { document?: unknown; localStorage?: TokenStorage };
     // Other platforms have one localStorage for all programs; tokens must not be stored there.

@@ -7,9 +7,19 @@ import type { PageResult } from "./page_ranges.ts";
 export type QueryArgs<Name> = Record<never, never> extends ArgsOf<Name> ? [args?: PassedArgs<Name> | "skip"]
   : [args: PassedArgs<Name> | "skip"];
 
-/** Arguments of a query, `"skip"` to not run it, or a function that returns either and is called again when they change. */
-export type TrackedArgs<Name> = Record<never, never> extends ArgsOf<Name> ? [args?: Tracked<PassedArgs<Name>>]
-  : [args: Tracked<PassedArgs<Name>>];
+/**
+ * Arguments of a query, `"skip"` to not run it, or a function that returns either and is called again when they change; then
+ * options.
+ */
+export type TrackedArgs<Name> = Record<never, never> extends ArgsOf<Name>
+  ? [args?: Tracked<PassedArgs<Name>>, options?: LiveQueryOptions<ResultOf<Name>>]
+  : [args: Tracked<PassedArgs<Name>>, options?: LiveQueryOptions<ResultOf<Name>>];
+
+/** Options of a live query. */
+export interface LiveQueryOptions<Result> {
+  /** The result for the first arguments until there is a live one, such as that with which a server rendered the page. */
+  readonly initial?: Result | undefined;
+}
 
 /** Arguments, `"skip"`, or a function that returns either. */
 export type Tracked<Args> = Args | "skip" | (() => Args | "skip");

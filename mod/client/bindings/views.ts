@@ -1,8 +1,17 @@
 /** Live queries and lists as objects, for frameworks that track which values a component reads. */
 import { type FunctionName, functionPath } from "../../protocol/function_reference.ts";
-import type { SynclineClient } from "../client.ts";
+import type { ConnectionState, SynclineClient } from "../client.ts";
 import { idleList, type ListView, PageList, type PageStatus } from "./page_list.ts";
 import { followArgs, idleStore, queryStore, type Store } from "./query_store.ts";
+import {
+  accountsOf,
+  authStore,
+  type AuthView,
+  connectionStore,
+  pageClient,
+  signedInView,
+} from "./state_stores.ts";
+import type { LiveQueryOptions } from "./types.ts";
 
 /**
  * Connects a store to a framework: returns a tracked function that returns its value. `store` returns another store when
@@ -41,10 +50,9 @@ export interface PaginatedQuery<Row> extends LiveList<Row> {
 
 /** Returns the current view as one object, whose properties are tracked where they are read. */
 export function gettersOf<View extends object>(view: () => View): View {
-  const getters = Object.keys(view()).map((key) =>
-    [key, { enumerable: true, get: () => view()[key as keyof View] }] as const
-  );
-  return Object.defineProperties({} as View, Object.fromEntries(getters));
+  const getters = {} as View;
+  for (const key in view()) Object.defineProperty(getters, key, { enumerable: true, get: () => view()[key] });
+  return getters;
 }
 
 /** Returns a tracked function that returns a query. `args` are arguments, `"skip"`, or a function that returns them. */
@@ -53,12 +61,19 @@ export function liveQuery<Result>(
   connect: Connect,
   query: FunctionName,
   args: unknown,
+  { initial }: LiveQueryOptions<Result> = {},
 ): () => LiveQuery<Result> {
   const path = functionPath(query);
-  const store = followArgs(args, idleStore, (args) => queryStore(client, path, args));
+  let first: Store<unknown> | undefined;
+  const store = followArgs(args, idleStore, (args) => {
+    const made = queryStore(client, path, args);
+    first ??= made;
+    return made;
+  });
   const read = connect(store);
   return () => {
-    const outcome = read();
+    const live = read();
+    const outcome = live === undefined && store() === first ? initial : live;
     return outcome instanceof Error
       ? { data: undefined, error: outcome, isLoading: false }
       : { data: outcome as Result, error: null, isLoading: outcome === undefined && store() !== idleStore };
@@ -87,4 +102,19 @@ export function liveList<Row>(
     },
     loadMore: (numItems) => list().loadMore(numItems),
   };
+}
+
+/** Returns the authentication state with tracked properties. */
+export function authView(owner: SynclineClient, connect: Connect): AuthView {
+  const client = pageClient(owner);
+  const store = authStore(client);
+  const state = connect(() => store);
+  const auth = accountsOf(client);
+  return gettersOf(() => ({ ...signedInView(state()), auth }));
+}
+
+/** Returns the connection state with tracked properties. */
+export function connectionView(client: SynclineClient, connect: Connect): ConnectionState {
+  const store = connectionStore(client);
+  return gettersOf(connect(() => store));
 }

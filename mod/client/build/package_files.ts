@@ -8,6 +8,8 @@ export const ENTRIES = {
   svelte: "../svelte/mod.ts",
   solid: "../solid/mod.ts",
   tanstack: "../tanstack/mod.ts",
+  "react-native": "../react_native/mod.ts",
+  "token-cookie": "../token_cookie/mod.ts",
   accounts: "../account_features/mod.ts",
   "react/accounts": "../react/accounts/mod.ts",
   "react/account-forms": "../react/account_forms/mod.ts",
@@ -44,6 +46,9 @@ export const PEERS: Readonly<Record<string, string>> = {
 
 /** Peers that an app needs only for their entry. */
 export const FRAMEWORKS: readonly string[] = Object.keys(PEERS).filter((name) => name !== "zod");
+
+/** Entries of at most 1 KiB that need no framework of their own. */
+export const ADDITIONS = ["tanstack", "react-native", "token-cookie"] as const;
 
 /** Left to the app's bundler. */
 export const EXTERNAL: readonly string[] = Object.keys(PEERS);

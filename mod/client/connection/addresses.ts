@@ -1,27 +1,21 @@
-/** URLs of a server's endpoints. */
+/** URLs of a server's endpoints. Of `URL`, only `href` is used: that of React Native lacks setters and relative URLs. */
 
 /** Returns the URL of the sync socket: `ws` for `http`, `wss` for `https`. Throws `TypeError` for an invalid URL. */
 export function syncAddress(server: string | URL): string {
-  const address = endpoint(server, "api/sync");
-  address.protocol = address.protocol === "https:" || address.protocol === "wss:" ? "wss:" : "ws:";
-  return address.href;
+  return `ws${endpoint(server)}api/sync`;
 }
 
 /** Returns the URL of an HTTP endpoint, such as `api/query`. */
 export function httpAddress(server: string | URL, path: string): string {
-  const address = endpoint(server, path);
-  address.protocol = address.protocol === "https:" || address.protocol === "wss:" ? "https:" : "http:";
-  return address.href;
+  return `http${endpoint(server)}${path}`;
 }
 
-function endpoint(server: string | URL, path: string): URL {
+/** Returns the base URL without `http` or `ws`, with a slash at the end. */
+function endpoint(server: string | URL): string {
   const page = (globalThis as { location?: { href: string } }).location?.href;
-  const base = new URL(server, page);
-  if (!["http:", "https:", "ws:", "wss:"].includes(base.protocol)) {
+  const [, base] = /^(?:http|ws)(s?:\/\/[^?#]+)/.exec(new URL(server, page).href) ?? [];
+  if (base === undefined) {
     throw new TypeError(`Cannot connect to "${server}": expected an http or https address`);
   }
-  base.search = "";
-  base.hash = "";
-  if (!base.pathname.endsWith("/")) base.pathname += "/";
-  return new URL(path, base);
+  return base.replace(/\/?$/, "/");
 }

@@ -9,6 +9,7 @@
  *                     │      ▼                │
  *                     └── waiting ◀───────────┘
  *
+ *    any state ──pause──▶ idle
  *    any state ──stop──▶ stopped
  * ```
  *
@@ -34,6 +35,8 @@ export type ConnectionEvent =
   | { readonly type: "timer"; readonly now: number }
   /** The page or network is back, or the user requests a retry. */
   | { readonly type: "wake"; readonly now: number }
+  /** The app closes the connection until the next start. */
+  | { readonly type: "pause" }
   | { readonly type: "stop" };
 
 /** Effects for the owner of the machine to perform in order. */
@@ -116,8 +119,10 @@ export class ConnectionMachine {
         return this.#timer(event.now);
       case "wake":
         return this.#wake(event.now);
+      case "pause":
+        return this.#end("idle");
       case "stop":
-        return this.#stop();
+        return this.#end("stopped");
       default:
         return event satisfies never;
     }
@@ -182,11 +187,11 @@ export class ConnectionMachine {
     return [...this.#lose(now, { reason: "silent during sleep" }), ...this.#connect()];
   }
 
-  #stop(): ConnectionEffect[] {
+  #end(phase: "idle" | "stopped"): ConnectionEffect[] {
     const effects: ConnectionEffect[] = [{ type: "clearTimer" }];
     if (this.#hasSocket) effects.push({ type: "dropSocket" });
     if (this.#phase === "open") effects.push({ type: "down" });
-    this.#phase = "stopped";
+    this.#phase = phase;
     return effects;
   }
 

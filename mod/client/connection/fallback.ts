@@ -12,6 +12,8 @@
  *    │                                                            │ it fails, or has not opened after 2 s
  *    │                                                            ▼
  *    └───────────── a socket opens, HTTP fails ────────────────  polling
+ *
+ *    any state ──the connection is paused or stopped──▶ off
  * ```
  */
 import { Alarm, type Clock } from "../clock.ts";
@@ -34,7 +36,7 @@ export interface FallbackOwner {
   trySocket(): void;
   /** Polling starts. */
   pollingBegins(): void;
-  /** Polling ends: a socket opened, HTTP failed, or the client was closed. */
+  /** Polling ends: a socket opened, HTTP failed, or the client was paused or closed. */
   pollingEnds(): void;
 }
 
@@ -62,7 +64,7 @@ export class Fallback {
   connectionChanged({ phase, unopened }: ConnectionView): void {
     const failed = unopened > this.#connection.unopened;
     this.#connection = { phase, unopened };
-    if (phase === "open" || phase === "stopped") return this.#off({ late: false });
+    if (phase !== "connecting" && phase !== "waiting") return this.#off({ late: false });
     if (this.#phase === "doubting" && failed) return this.#poll();
     if (this.#phase !== "off") return;
     if (failed && (this.#late || unopened >= clientLimits.attemptsBeforePolling)) return this.#probe();

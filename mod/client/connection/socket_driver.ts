@@ -75,6 +75,10 @@ export class SocketDriver {
     this.#step({ type: "wake", now });
   }
 
+  pause(): void {
+    this.#step({ type: "pause" });
+  }
+
   stop(): void {
     this.#step({ type: "stop" });
   }

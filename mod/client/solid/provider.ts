@@ -28,6 +28,6 @@ export function SynclineProvider(
 /** Returns the client of the provider. Throws if there is none. */
 export function useSyncline(): SynclineClient {
   const client = useContext(ClientContext);
-  if (client === undefined) throw new Error("Missing <SynclineProvider> above this component");
+  if (client === undefined) throw new Error("Missing <SynclineProvider>");
   return client;
 }

@@ -5,15 +5,14 @@ import type { Store } from "../bindings/query_store.ts";
 /** Returns the value of a store, which is subscribed to until the owner is disposed of. */
 export function useStore<Value>(store: () => Store<Value>): () => Value {
   const current = createMemo(store);
-  const [changes, setChanges] = createSignal(0);
+  const [track, changed] = createSignal<unknown>(0, { equals: false });
   createEffect(() => {
-    const changed = () => setChanges((count) => count + 1);
     onCleanup(current().subscribe(changed));
     // The effect waits while a surrounding `Suspense` is pending, and the value may have changed since it was read.
-    changed();
+    changed(0);
   });
   return createMemo(() => {
-    changes();
+    track();
     return current().read();
   });
 }

@@ -12,6 +12,13 @@ export type { AuthView, SignedInView } from "../bindings/state_stores.ts";
 export type { Act, Mutate, OptimisticUpdateOf } from "../bindings/calls.ts";
 export type { PageStatus } from "../bindings/page_list.ts";
 export type { PageResult } from "../bindings/page_ranges.ts";
-export type { ListArgs, PaginatedName, RowOf, Tracked, TrackedArgs } from "../bindings/types.ts";
+export type {
+  ListArgs,
+  LiveQueryOptions,
+  PaginatedName,
+  RowOf,
+  Tracked,
+  TrackedArgs,
+} from "../bindings/types.ts";
 export type { LiveList, LiveQuery, LoadMore, PaginatedQuery } from "../bindings/views.ts";
 export type { CallArgs } from "../../protocol/client_function_names.ts";

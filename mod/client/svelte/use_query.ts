@@ -16,9 +16,9 @@ import { useStore } from "./use_store.ts";
  */
 export function useQuery<Name extends FunctionName<"query">>(
   query: Name,
-  ...[args]: TrackedArgs<Name>
+  ...[args, options]: TrackedArgs<Name>
 ): LiveQuery<ResultOf<Name>> {
-  return gettersOf(liveQuery<ResultOf<Name>>(useSyncline(), useStore, query, args));
+  return gettersOf(liveQuery<ResultOf<Name>>(useSyncline(), useStore, query, args, options));
 }
 
 /**

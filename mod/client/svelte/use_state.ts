@@ -1,13 +1,6 @@
 /** Authentication and connection state in components. */
-import {
-  accountsOf,
-  authStore,
-  type AuthView,
-  connectionStore,
-  pageClient,
-  signedInView,
-} from "../bindings/state_stores.ts";
-import { gettersOf } from "../bindings/views.ts";
+import type { AuthView } from "../bindings/state_stores.ts";
+import { authView, connectionView } from "../bindings/views.ts";
 import type { ConnectionState } from "../client.ts";
 import { useSyncline } from "./provider.ts";
 import { useStore } from "./use_store.ts";
@@ -18,10 +11,7 @@ import { useStore } from "./use_store.ts";
  * does not change.
  */
 export function useAuth(): AuthView {
-  const client = pageClient(useSyncline());
-  const store = authStore(client);
-  const state = useStore(() => store);
-  return Object.assign(gettersOf(() => signedInView(state())), { auth: accountsOf(client) });
+  return authView(useSyncline(), useStore);
 }
 
 /**
@@ -29,6 +19,5 @@ export function useAuth(): AuthView {
  * growing, read `useSyncline().connectionState()` on a timer.
  */
 export function useConnectionState(): ConnectionState {
-  const store = connectionStore(useSyncline());
-  return gettersOf(useStore(() => store));
+  return connectionView(useSyncline(), useStore);
 }

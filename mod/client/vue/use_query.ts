@@ -1,15 +1,18 @@
 /** Live queries and lists in components. */
 import { type MaybeRefOrGetter, toValue } from "vue";
 import type { ArgsOf, FunctionName, PassedArgs, ResultOf } from "../../protocol/client_function_names.ts";
-import type { ListArgs, PaginatedName, RowOf } from "../bindings/types.ts";
+import type { ListArgs, LiveQueryOptions, PaginatedName, RowOf } from "../bindings/types.ts";
 import { type LiveList, liveList, type LiveQuery, liveQuery, type LoadMore } from "../bindings/views.ts";
 import { useSyncline } from "./plugin.ts";
 import { type RefsOf, refsOf, useStore } from "./use_store.ts";
 
-/** Arguments of a query, or `"skip"` to not run it: a value, a ref, or a function that is called again when its dependencies change. */
+/**
+ * Arguments of a query, or `"skip"` to not run it: a value, a ref, or a function that is called again when its dependencies change;
+ * then options.
+ */
 export type ReactiveArgs<Name> = Record<never, never> extends ArgsOf<Name>
-  ? [args?: MaybeRefOrGetter<PassedArgs<Name> | "skip">]
-  : [args: MaybeRefOrGetter<PassedArgs<Name> | "skip">];
+  ? [args?: MaybeRefOrGetter<PassedArgs<Name> | "skip">, options?: LiveQueryOptions<ResultOf<Name>>]
+  : [args: MaybeRefOrGetter<PassedArgs<Name> | "skip">, options?: LiveQueryOptions<ResultOf<Name>>];
 
 /** The list as refs, and a function to load more. */
 export interface PaginatedRefs<Row> extends RefsOf<LiveList<Row>> {
@@ -26,9 +29,11 @@ export interface PaginatedRefs<Row> extends RefsOf<LiveList<Row>> {
  */
 export function useQuery<Name extends FunctionName<"query">>(
   query: Name,
-  ...[args]: ReactiveArgs<Name>
+  ...[args, options]: ReactiveArgs<Name>
 ): RefsOf<LiveQuery<ResultOf<Name>>> {
-  return refsOf(liveQuery<ResultOf<Name>>(useSyncline(), useStore, query, () => toValue<unknown>(args)));
+  return refsOf(
+    liveQuery<ResultOf<Name>>(useSyncline(), useStore, query, () => toValue<unknown>(args), options),
+  );
 }
 
 /**

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { refuseOtherKind, runBuild } from "../../build/output_file.ts";
 import { writeDeclarations } from "../../client/build/declarations.ts";
 import { sizeOf, writeModules } from "../../client/build/javascript.ts";
-import { BINDINGS, ENTRIES } from "../../client/build/package_files.ts";
+import { ADDITIONS, BINDINGS, ENTRIES } from "../../client/build/package_files.ts";
 import { copyTree, projectDir } from "./copy_tree.ts";
 import { createManifest, synclineManifest } from "./manifests.ts";
 import { writeProgram } from "./node_program.ts";
@@ -66,8 +66,9 @@ async function checkSizes(dir: string): Promise<boolean> {
   for (const name of BINDINGS) {
     fits.push(report(`syncline/${name}, additional`, await sizeOf(dir, ["client", name]) - core, 2 * KIB));
   }
-  const tanstack = await sizeOf(dir, ["client", "tanstack"]) - core;
-  fits.push(report("syncline/tanstack, additional", tanstack, KIB));
+  for (const name of ADDITIONS) {
+    fits.push(report(`syncline/${name}, additional`, await sizeOf(dir, ["client", name]) - core, KIB));
+  }
   const used = ["client", "react", "accounts", "react/accounts"];
   const forms = await sizeOf(dir, [...used, "react/account-forms"]) - await sizeOf(dir, used);
   fits.push(report("syncline/react/account-forms, additional", forms, 8 * KIB));

@@ -24,6 +24,7 @@ const ENTRIES = {
   svelte: "client/svelte/mod.ts",
   solid: "client/solid/mod.ts",
   tanstack: "client/tanstack/mod.ts",
+  token_cookie: "client/token_cookie/mod.ts",
 } as const;
 
 interface CachedModule {

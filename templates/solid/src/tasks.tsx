@@ -1,5 +1,5 @@
 /** The list. Changes appear at once, and are taken back with a message if the server refuses them. */
-import { createSignal, For, Show } from "solid-js";
+import { createMemo, createSignal, For, Show } from "solid-js";
 import type { OptimisticStore } from "syncline/client";
 import { useMutation, useQuery } from "syncline/solid";
 import { api } from "../functions/_generated.ts";
@@ -12,6 +12,8 @@ const UNSENT = "unsent";
 
 export function Tasks() {
   const tasks = useQuery(api.tasks.list);
+  /** `<For>` keeps the elements of equal ids. Given the tasks, it would create new elements for each changed one. */
+  const byId = createMemo(() => new Map(tasks.data?.map((task) => [task._id, task])));
   const add = useMutation(api.tasks.add).withOptimisticUpdate((store, { text }) =>
     change(store, (tasks) => [
       { _id: `${UNSENT}${tasks.length}`, _creationTime: 0, text, done: false, by: "" } as Task,
@@ -68,29 +70,32 @@ export function Tasks() {
         <p class="empty">Nothing to do. Add the first task above.</p>
       </Show>
       <ul>
-        <For each={tasks.data}>
-          {({ _id, text, done }) => (
-            <li>
-              <label>
-                <input
-                  type="checkbox"
-                  checked={done}
-                  disabled={_id.startsWith(UNSENT)}
-                  onChange={() => attempt(setDone({ task: _id, done: !done }))}
-                />
-                <span>{text}</span>
-              </label>
-              <button
-                type="button"
-                class="remove"
-                aria-label={`Remove ${text}`}
-                disabled={_id.startsWith(UNSENT)}
-                onClick={() => attempt(remove({ task: _id }))}
-              >
-                ×
-              </button>
-            </li>
-          )}
+        <For each={[...byId().keys()]}>
+          {(id) => {
+            const task = () => byId().get(id)!;
+            return (
+              <li>
+                <label>
+                  <input
+                    type="checkbox"
+                    checked={task().done}
+                    disabled={id.startsWith(UNSENT)}
+                    onChange={() => attempt(setDone({ task: id, done: !task().done }))}
+                  />
+                  <span>{task().text}</span>
+                </label>
+                <button
+                  type="button"
+                  class="remove"
+                  aria-label={`Remove ${task().text}`}
+                  disabled={id.startsWith(UNSENT)}
+                  onClick={() => attempt(remove({ task: id }))}
+                >
+                  ×
+                </button>
+              </li>
+            );
+          }}
         </For>
       </ul>
     </>

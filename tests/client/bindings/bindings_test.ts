@@ -79,9 +79,10 @@ Deno.test({
 
 Deno.test("bindings leave the client unconnected during server rendering", async (t) => {
   const client = new SynclineClient("http://127.0.0.1:9");
-  const expected = "true,LoadingFirstPage,loading,idle";
+  const expected = "true,LoadingFirstPage,loading,idle,1,false";
   const args = { list: "a" };
   const page = { initialNumItems: 1 };
+  const preloaded = { initial: [{ rank: 1 }] as never };
 
   await t.step("vue", async () => {
     const app = createSSRApp({
@@ -90,8 +91,17 @@ Deno.test("bindings leave the client unconnected during server rendering", async
         const { status } = vueBinding.usePaginatedQuery(api.rows.page, args, page);
         const { status: authStatus, auth } = vueBinding.useAuth();
         const connection = vueBinding.useConnectionState();
+        const shown = vueBinding.useQuery(api.rows.all, args, preloaded);
         assert.throws(() => auth.signOut(), /server rendering/);
-        return () => [isLoading.value, status.value, authStatus.value, connection.value.phase].join();
+        return () =>
+          [
+            isLoading.value,
+            status.value,
+            authStatus.value,
+            connection.value.phase,
+            shown.data.value?.[0]?.rank,
+            shown.isLoading.value,
+          ].join();
       },
     });
     app.use(vueBinding.SynclinePlugin, client);
@@ -104,7 +114,15 @@ Deno.test("bindings leave the client unconnected during server rendering", async
     const pages = binding.usePaginatedQuery(api.rows.page, args, page);
     const auth = binding.useAuth();
     assert.throws(() => auth.auth.signOut(), /server rendering/);
-    return [query.isLoading, pages.status, auth.status, binding.useConnectionState().phase].join();
+    const preloadedQuery = binding.useQuery(api.rows.all, args, preloaded);
+    return [
+      query.isLoading,
+      pages.status,
+      auth.status,
+      binding.useConnectionState().phase,
+      preloadedQuery.data?.[0]?.rank,
+      preloadedQuery.isLoading,
+    ].join();
   };
 
   await t.step("svelte", () => {

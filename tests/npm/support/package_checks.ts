@@ -1,7 +1,7 @@
 /** Checks of the built package: sizes, modules and types of the client. Checks of the installed one: types and Node. */
 import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
-import { BINDINGS, FRAMEWORKS } from "../../../mod/client/build/package_files.ts";
+import { ADDITIONS, BINDINGS, FRAMEWORKS } from "../../../mod/client/build/package_files.ts";
 import { projectDir } from "../../support/processes/child.ts";
 import { LanguageServer } from "./language_server.ts";
 import type { NodeMachine } from "./node_machine.ts";
@@ -16,13 +16,13 @@ const ONLY_FUNCTIONS = /"searchField"|ZodError|from "zod"/;
 const KIB = 1024;
 /** Entries that add a feature to the client, and in `react/` to the hooks. */
 const FEATURES = ["accounts", "presence", "streams"];
-/** Maximum sizes of the client, the hooks, each feature of both, each other framework, TanStack Query, and the account forms. */
+/** Maximum sizes of the client, the hooks, each feature of both, each other framework, the other entries, and the account forms. */
 const BYTES_MAX = [
   17 * KIB,
   5 * KIB,
   ...FEATURES.flatMap(() => [KIB, KIB]),
   ...BINDINGS.map(() => 2 * KIB),
-  KIB,
+  ...ADDITIONS.map(() => KIB),
   8 * KIB,
 ];
 
@@ -41,7 +41,7 @@ export function checkSizes(printed: string): void {
 /** The declarations of the client and the hooks, and those they import, need no package but the framework. */
 export async function checkClientTypes(): Promise<void> {
   const features = FEATURES.flatMap((name) => [`${name}.d.ts`, `react/${name}.d.ts`]);
-  const bindings = [...BINDINGS, "tanstack"].map((name) => `${name}.d.ts`);
+  const bindings = [...BINDINGS, ...ADDITIONS].map((name) => `${name}.d.ts`);
   const waiting = ["client.d.ts", "react.d.ts", "react/account-forms.d.ts", ...features, ...bindings];
   const checked = new Set(waiting);
   for (let name = waiting.pop(); name !== undefined; name = waiting.pop()) {

@@ -151,7 +151,7 @@ export function Field(
       "aria-describedby": isInvalid ? attempt.problemId : hint && `${id}-hint`,
       ...input,
     }),
-    hint === undefined ? null : h("small", { id: `${id}-hint` }, hint),
+    hint && h("small", { id: `${id}-hint` }, hint),
   );
 }
 
@@ -170,7 +170,7 @@ export function Form(
 ): ReactElement {
   const form = useRef<HTMLFormElement>(null);
   useEffect(() => {
-    if (attempt.problem !== "") form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
+    if (attempt.problem) form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
   }, [attempt.problem]);
   return h(
     "form",

@@ -4,6 +4,8 @@ import { api } from "../../react/page/api.ts";
 
 /** Arguments of the queries of a scenario. */
 export const list = "a";
+/** The value of the query for its first arguments until there is a result. */
+export const initial = "early";
 
 /** A mounted component, with functions that change its inputs. */
 export interface Component {

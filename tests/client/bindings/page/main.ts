@@ -1,7 +1,7 @@
 /** A scenario that runs with the binding of each framework, started by the test. */
 import { FunctionError, SynclineClient } from "syncline/client";
 import { api } from "../../react/page/api.ts";
-import { list, type Mount } from "./adapter.ts";
+import { initial, list, type Mount } from "./adapter.ts";
 import { mountSolid, mountSuspended } from "./solid.ts";
 import { mountSvelte } from "./svelte.ts";
 import { mountVue } from "./vue.ts";
@@ -34,12 +34,12 @@ async function scenario(mount: Mount): Promise<void> {
   equal(row(), { error: null, isLoading: false });
 
   setRank(1);
-  equal(row(), { error: null, isLoading: true });
+  equal(row(), { data: initial, error: null, isLoading: false });
   await until(row, { data: "one", error: null, isLoading: false });
   equal(isConnected(), true);
   await until(authStatus, "signedOut");
   setRank(2);
-  equal(row().data, undefined);
+  equal(row(), { error: null, isLoading: true });
   await until(() => row().error instanceof FunctionError, true);
   await put({ list, rank: 2, text: "two" });
   equal(row(), { data: "two", error: null, isLoading: false });
@@ -59,6 +59,7 @@ async function scenario(mount: Mount): Promise<void> {
   setRank(null);
   equal(row(), { error: null, isLoading: false });
   setRank(1);
+  equal(row().data === initial, false);
   await until(() => row().data, "one");
 
   unmount();

@@ -12,7 +12,7 @@ import {
   useQuery,
 } from "syncline/solid";
 import { api } from "../../react/page/api.ts";
-import { type Component, list, type Mount, putLocally } from "./adapter.ts";
+import { type Component, initial, list, type Mount, putLocally } from "./adapter.ts";
 
 export const mountSolid: Mount = (client, root) => {
   const [rank, setRank] = createSignal<number | null>(null);
@@ -21,7 +21,7 @@ export const mountSolid: Mount = (client, root) => {
     const row = useQuery(api.rows.text, () => {
       const current = rank();
       return current === null ? "skip" : { list, rank: current };
-    });
+    }, { initial });
     const pages = usePaginatedQuery(api.rows.page, { list }, { initialNumItems: 1 });
     const put = useMutation(api.rows.put);
     const shout = useAction(api.rows.shout);

@@ -12,7 +12,7 @@ import {
   useQuery,
 } from "syncline/svelte";
 import { api } from "../../react/page/api.ts";
-import { type Component, list, type Mount, putLocally } from "./adapter.ts";
+import { type Component, initial, list, type Mount, putLocally } from "./adapter.ts";
 
 export const mountSvelte: Mount = (client, target) => {
   /** Reactive without a compiler. */
@@ -23,7 +23,7 @@ export const mountSvelte: Mount = (client, target) => {
     const row = useQuery(api.rows.text, () => {
       const rank = inputs.get("rank") ?? null;
       return rank === null ? "skip" : { list, rank };
-    });
+    }, { initial });
     const pages = usePaginatedQuery(api.rows.page, { list }, { initialNumItems: 1 });
     const put = useMutation(api.rows.put);
     const shout = useAction(api.rows.shout);

@@ -10,14 +10,16 @@ import {
 } from "syncline/vue";
 import { createApp, ref } from "vue";
 import { api } from "../../react/page/api.ts";
-import { type Component, list, type Mount, putLocally } from "./adapter.ts";
+import { type Component, initial, list, type Mount, putLocally } from "./adapter.ts";
 
 export const mountVue: Mount = (client, root) => {
   const rank = ref<number | null>(null);
   let component: Omit<Component, "unmount"> | undefined;
   const app = createApp({
     setup() {
-      const row = useQuery(api.rows.text, () => rank.value === null ? "skip" : { list, rank: rank.value });
+      const row = useQuery(api.rows.text, () => rank.value === null ? "skip" : { list, rank: rank.value }, {
+        initial,
+      });
       const pages = usePaginatedQuery(api.rows.page, { list }, { initialNumItems: 1 });
       const put = useMutation(api.rows.put);
       const shout = useAction(api.rows.shout);

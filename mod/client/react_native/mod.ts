@@ -1,0 +1,8 @@
+/**
+ * `syncline/react-native`: connects a client to the state of the app, and stores its tokens in the keychain. It imports nothing: the
+ * app passes the modules of React Native or Expo. The hooks of `syncline/react` work unchanged.
+ *
+ * @module
+ */
+export { type AppStateLike, followAppState } from "./app_state.ts";
+export { type SecureStoreLike, secureTokens } from "./secure_tokens.ts";
