@@ -94,7 +94,7 @@ export class UserAccounts {
       requireVerification: policy.requireVerification,
     });
     if (signedUp === null) throw new ServiceError("email_in_use");
-    limits.welcome({ account: `user ${email}`, client: requester.client });
+    limits.recordClient({ account: `user ${email}`, client: requester.client });
     if (mail.enabled && limits.mayMail(email)) {
       // If sending fails now, the user can request another mail. The account exists either way.
       mail.start({

@@ -22,8 +22,8 @@ type LimitName = keyof typeof rateLimits;
 export class AttemptLimits {
   readonly #now: () => number;
   #limiters: Readonly<Record<LimitName, RateLimiter>>;
-  /** Clients that signed in to an account before. Failures of strangers do not count against them. */
-  readonly #welcome = new LRUCache<string, true>(entriesMax(authLimits.rateLimitKeysMax));
+  /** Clients that signed in to an account before. Failures of unknown clients do not count against them. */
+  readonly #knownClients = new LRUCache<string, true>(entriesMax(authLimits.rateLimitKeysMax));
 
   /** `now`: milliseconds; only differences matter. */
   constructor(now: () => number) {
@@ -115,12 +115,12 @@ export class AttemptLimits {
     run: () => Promise<Result | null>,
   ): Promise<Result | null> {
     const pair = `${addressKey(client)} ${account}`;
-    const stranger = !this.#welcome.has(pair);
+    const unknown = !this.#knownClients.has(pair);
     this.#take("failuresPerAccountAndClient", pair);
-    if (stranger) this.#take("failuresPerAccount", account);
+    if (unknown) this.#take("failuresPerAccount", account);
     return await this.#refundedUnlessFailed(run, () => {
       this.#limiters.failuresPerAccountAndClient.refund(pair);
-      if (stranger) this.#limiters.failuresPerAccount.refund(account);
+      if (unknown) this.#limiters.failuresPerAccount.refund(account);
     }, { account, client });
   }
 
@@ -133,7 +133,7 @@ export class AttemptLimits {
     run: () => Promise<Result | null>,
   ): Promise<Result | null> {
     const pair = `${addressKey(client)} ${account}`;
-    const key = this.#welcome.has(pair) ? pair : account;
+    const key = this.#knownClients.has(pair) ? pair : account;
     this.#take("factorFailures", key);
     return await this.#refundedUnlessFailed(run, () => this.#limiters.factorFailures.refund(key), {
       account,
@@ -157,7 +157,7 @@ export class AttemptLimits {
     try {
       const result = await run();
       failed = result === null;
-      if (!failed && by !== undefined) this.welcome(by);
+      if (!failed && by !== undefined) this.recordClient(by);
       return result;
     } finally {
       if (!failed) refund();
@@ -165,8 +165,8 @@ export class AttemptLimits {
   }
 
   /** Records that a client has signed in to an account or created it. */
-  welcome({ account, client }: { readonly account: string; readonly client: string }): void {
-    this.#welcome.set(`${addressKey(client)} ${account}`, true);
+  recordClient({ account, client }: { readonly account: string; readonly client: string }): void {
+    this.#knownClients.set(`${addressKey(client)} ${account}`, true);
   }
 
   #take(name: LimitName, key: string): void {

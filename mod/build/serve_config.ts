@@ -6,7 +6,7 @@ import { neededPackages, productionConfig } from "./production_config.ts";
 export const SERVE_CONFIG = "deno.serve.json";
 export const SERVE_LOCK = "deno.serve.lock";
 /** Parts of `deno.json` that are not needed for serving. */
-const LEFT_OUT = ["fmt", "lint", "test", "exclude"];
+const OMITTED = ["fmt", "lint", "test", "exclude"];
 
 /** Returns the contents of both files. */
 export async function serveConfig(): Promise<{ readonly config: string; readonly lock: string }> {
@@ -20,7 +20,7 @@ export async function serveConfig(): Promise<{ readonly config: string; readonly
   const ids = new Set([...packages.map(({ id }) => id), ...native]);
   const made = productionConfig({ project, lock, ids });
   const whole = JSON.parse(made.project) as Record<string, unknown>;
-  const copied = Object.fromEntries(Object.entries(whole).filter(([name]) => !LEFT_OUT.includes(name)));
+  const copied = Object.fromEntries(Object.entries(whole).filter(([name]) => !OMITTED.includes(name)));
   const tasks = Object.entries(copied["tasks"] as Record<string, string>)
     .filter(([, command]) => command.includes(SERVE_CONFIG));
   // Permission sets that no remaining task uses belong to tests and builds.

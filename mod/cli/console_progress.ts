@@ -105,8 +105,8 @@ function figures(
   elapsedMs: number,
 ): { readonly amount: string; readonly rate: string; readonly left: string } {
   const perSecond = elapsedMs > 0 ? done / (elapsedMs / 1_000) : 0;
-  const soFar = of !== null && unit !== "bytes" ? String(done) : amountText(done, unit);
-  const amount = of === null ? soFar : `${soFar} of ${amountText(of, unit)}`;
+  const doneText = of !== null && unit !== "bytes" ? String(done) : amountText(done, unit);
+  const amount = of === null ? doneText : `${doneText} of ${amountText(of, unit)}`;
   const left = of === null || perSecond === 0
     ? ""
     : `about ${spelled(Math.max(0, of - done) / perSecond)} left`;

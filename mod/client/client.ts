@@ -146,7 +146,7 @@ export class SynclineClient {
       resultsChanged: (keys) => this.#watches.deliver(keys),
       resultsArrived: (keys) => this.#watches.arrived(keys, (key) => this.#core.queries.result(key)),
       stateChanged: () => this.#announceState(),
-      authTold: (isAuthenticated) => this.#showAuth(isAuthenticated ? "signedIn" : "signedOut"),
+      authChanged: (isAuthenticated) => this.#showAuth(isAuthenticated ? "signedIn" : "signedOut"),
       logLines: (udfPath, lines) => options.onLogLines?.(udfPath, lines),
     });
     this.#watches = new Watches((key) => this.#core.results.result(key));
@@ -418,7 +418,7 @@ export class SynclineClient {
     queueMicrotask(() => {
       this.#stateQueued = false;
       const state = this.connectionState();
-      tellAll(this.#stateListeners, () => state);
+      notifyAll(this.#stateListeners, () => state);
     });
   }
 
@@ -437,14 +437,14 @@ export class SynclineClient {
     if (JSON.stringify(state) === JSON.stringify(this.#authState)) return;
     this.#authState = state;
     // A listener may sign out; the remaining listeners then receive the new state.
-    tellAll(this.#authListeners, () => this.#authState);
+    notifyAll(this.#authListeners, () => this.#authState);
   }
 }
 
 /** The app as a token source, using `setAuth`. */
 const theApp: TokenHolder = { userId: null };
 
-function tellAll<State>(listeners: ReadonlySet<(state: State) => void>, read: () => State): void {
+function notifyAll<State>(listeners: ReadonlySet<(state: State) => void>, read: () => State): void {
   for (const listener of [...listeners]) {
     try {
       listener(read());

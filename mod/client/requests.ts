@@ -167,7 +167,7 @@ export class Requests {
   }
 
   /** Rejects queued mutations that were sent before `sentBefore`. Returns their ids. */
-  giveUpSent(sentBefore: number): number[] {
+  rejectSent(sentBefore: number): number[] {
     const lost = [...this.#waiting.values()].filter(({ sentAt }) => sentAt !== null && sentAt < sentBefore);
     for (const call of lost) {
       this.#waiting.delete(call.requestId);

@@ -26,7 +26,7 @@ export interface CoreObserver {
   /** The connection state changed. */
   stateChanged(): void;
   /** The server has accepted a token, or there is none. */
-  authTold(isAuthenticated: boolean): void;
+  authChanged(isAuthenticated: boolean): void;
   /** Log lines of a function; only sent by servers with `--dev`. */
   logLines(udfPath: string, lines: readonly string[]): void;
 }
@@ -52,7 +52,7 @@ export class SyncCore implements SocketOwner, TokenOwner {
   /** Versions of the open socket; `null` without one. */
   #session: WireSession | null = null;
   /** Whether the handshake of the open socket is complete; nothing else is sent before. */
-  #greeted = false;
+  #handshakeDone = false;
   #flushQueued = false;
   /** Highest ts of applied Transitions and answered mutations, which a new socket must reach (CL14). */
   #observedTs = 0;
@@ -69,7 +69,7 @@ export class SyncCore implements SocketOwner, TokenOwner {
 
   /** The current transport: a socket after its handshake, HTTP, or none. */
   get transport(): "webSocket" | "polling" | null {
-    return this.#greeted ? "webSocket" : this.#polling?.active ? "polling" : null;
+    return this.#handshakeDone ? "webSocket" : this.#polling?.active ? "polling" : null;
   }
 
   /** Retries immediately: the page is visible again, or the user requests it. */
@@ -136,14 +136,14 @@ export class SyncCore implements SocketOwner, TokenOwner {
       ...maxObservedTs > 0 && { maxObservedTs },
     });
     // The server no longer recognises these mutations, so resending could run them twice.
-    this.#dropUpdates(this.requests.giveUpSent(this.#environment.clock.now() - clientLimits.resendMs));
+    this.#dropUpdates(this.requests.rejectSent(this.#environment.clock.now() - clientLimits.resendMs));
     this.tokens.prepare();
-    this.#greet();
+    this.#completeHandshake();
   }
 
   down(): void {
     this.#session = null;
-    this.#greeted = false;
+    this.#handshakeDone = false;
     this.queries.connectionLost();
     this.requests.connectionLost();
   }
@@ -181,7 +181,7 @@ export class SyncCore implements SocketOwner, TokenOwner {
   writesOverdue(): void {
     const session = this.#session;
     // A socket whose queries are not restored yet shows less than polling did.
-    if (session !== null && (!this.#greeted || session.visibleTs < 0)) this.#polling?.awaitWrites();
+    if (session !== null && (!this.#handshakeDone || session.visibleTs < 0)) this.#polling?.awaitWrites();
     else if (this.transport !== null) this.#resolve(this.requests.takeAnsweredOverHttp(), new Set());
   }
 
@@ -191,7 +191,7 @@ export class SyncCore implements SocketOwner, TokenOwner {
       this.#polling?.tokenDecided();
       return;
     }
-    if (!this.#greeted) return this.#greet();
+    if (!this.#handshakeDone) return this.#completeHandshake();
     const { token } = this.tokens;
     if (session.token !== token) this.#send(session.authenticate(token));
     else if (session.unconfirmedTokens.length === 0) this.tokens.confirmed(token);
@@ -199,8 +199,8 @@ export class SyncCore implements SocketOwner, TokenOwner {
     this.#sendCalls();
   }
 
-  authTold(isAuthenticated: boolean): void {
-    this.#observer.authTold(isAuthenticated);
+  authChanged(isAuthenticated: boolean): void {
+    this.#observer.authChanged(isAuthenticated);
   }
 
   received(text: string | null): void {
@@ -237,10 +237,10 @@ export class SyncCore implements SocketOwner, TokenOwner {
   }
 
   /** Completes the handshake of a new socket once the token is decided. */
-  #greet(): void {
+  #completeHandshake(): void {
     const session = this.#session;
-    if (session === null || this.#greeted || !this.tokens.decided) return;
-    this.#greeted = true;
+    if (session === null || this.#handshakeDone || !this.tokens.decided) return;
+    this.#handshakeDone = true;
     if (this.tokens.token === null) this.tokens.confirmed(null);
     else this.#send(session.authenticate(this.tokens.token));
     const modifications = this.queries.takeModifications();
@@ -343,7 +343,7 @@ export class SyncCore implements SocketOwner, TokenOwner {
 
   /** Whether queries and calls may be sent: not before the handshake, and not while setAuth waits for its token. */
   get #flowing(): boolean {
-    return this.#greeted && this.tokens.decided;
+    return this.#handshakeDone && this.tokens.decided;
   }
 
   #sendModifications(): void {

@@ -72,19 +72,19 @@ export class CheckedCalls {
 
   /** Resolves with the refusal of a call; `null` if it may run. */
   async #refusalOf({ caller, identity, origin }: FunctionCall): Promise<Outcome | null> {
-    const turn = caller?.turn ?? "";
-    const before = this.#newest.get(turn);
+    const queueKey = caller?.queueKey ?? "";
+    const before = this.#newest.get(queueKey);
     const isLive = this.#isLive;
     // Anonymous callers have no session.
     const needed = isLive !== undefined && identity.sessionId !== null && origin !== "system";
     if (before === undefined && !needed) return null;
     const check = (before ?? Promise.resolve()).catch(() => {})
       .then(async () => !needed || await isLive(identity) ? null : sessionEnded());
-    this.#newest.set(turn, check);
+    this.#newest.set(queueKey, check);
     try {
       return await check;
     } finally {
-      if (this.#newest.get(turn) === check) this.#newest.delete(turn);
+      if (this.#newest.get(queueKey) === check) this.#newest.delete(queueKey);
     }
   }
 }

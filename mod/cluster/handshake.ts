@@ -4,7 +4,7 @@ import { z } from "zod";
 import { linkLimits } from "./limits.ts";
 import { type Frame, frameBody, framed, FrameReader, type LinkConn, parseBody, writeAll } from "./link.ts";
 
-export const LINK_PROTOCOL = 2;
+export const LINK_PROTOCOL = 3;
 
 const helloSchema = z.object({
   protocol: z.int(),

@@ -153,8 +153,8 @@ export class Leader implements PeerReaders, AsyncDisposable {
 
   async #welcome(conn: LinkConn): Promise<void> {
     const { secret, host, onFollower } = this.#options;
-    const { handshakeMs, strangerMs } = linkLimits;
-    const ms = addressOf(conn) === null ? handshakeMs : strangerMs;
+    const { handshakeMs, remoteHandshakeMs } = linkLimits;
+    const ms = addressOf(conn) === null ? handshakeMs : remoteHandshakeMs;
     const late = this.#clock.after(ms, () => closeQuietly(conn));
     try {
       // A refused request waits at the follower for the next leader.

@@ -10,7 +10,7 @@ export const linkLimits = {
   /** Timeout of the handshake for the connecting side, and for connections of this machine. */
   handshakeMs: 10_000,
   /** Timeout of the handshake for connections from the network, which are not trusted yet. */
-  strangerMs: 2_000,
+  remoteHandshakeMs: 2_000,
   /** Connections in the handshake. Further ones are closed at once. */
   handshakesMax: 256,
   /** Connections in the handshake from one address. */

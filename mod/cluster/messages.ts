@@ -36,7 +36,7 @@ const calls = {
   args: z.record(z.string(), z.unknown()),
   identity,
   origin: z.enum(["client", "server", "system"]),
-  caller: z.object({ turn: z.string(), blame: z.string() }).optional(),
+  caller: z.object({ queueKey: z.string(), blame: z.string() }).optional(),
   lineage: lineage.optional(),
   trace: trace.optional(),
 };

@@ -52,7 +52,7 @@ export interface RunUse {
 /** The caller of a function, for fair queues and rate limits. */
 export interface Caller {
   /** Fair-queue key: the principal, or the socket of an anonymous caller. */
-  readonly turn: string;
+  readonly queueKey: string;
   /** Key to which timeouts are attributed: the principal, or the address of an anonymous caller. */
   readonly blame: string;
 }

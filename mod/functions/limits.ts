@@ -56,7 +56,7 @@ export const isolateLimits = {
   /** A batch that runs this long commits and continues in a new transaction. */
   batchSliceMs: 40,
   /** Mutations faster than this count as free. */
-  costToldMs: 5,
+  costMinMs: 5,
   /** Characters of answers at which a group is committed. */
   groupCharsMax: 16 * MiB,
   /** How often running calls are checked for timeouts. */
@@ -194,9 +194,9 @@ export const failureLogLimits = {
   /** Functions tracked individually. The one that failed least recently is evicted. */
   functionsMax: 1_000,
   /** Interval for logging the number of suppressed failures. */
-  leftOutMs: 60_000,
+  suppressedReportMs: 60_000,
   /** Functions named in that log message. */
-  leftOutNamesMax: 10,
+  suppressedNamesMax: 10,
 } as const;
 
 /** Limits of `ctx.storage`. */

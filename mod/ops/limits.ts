@@ -12,7 +12,7 @@ export const opsLimits = {
   /** Characters of documents after which a page, or a step of a bulk deletion, ends. */
   adminPageCharsMax: 2 * MiB,
   /** Scheduled backups listed for administrators, newest first. */
-  scheduledTold: 200,
+  scheduledBackupsMax: 200,
   /** Maximum position administrators can jump to in an index, whose keys before it are read. */
   adminPositionMax: 10_000_000,
   /** Documents inserted or deleted by one call of an administrator. */
@@ -439,9 +439,9 @@ export const deployLimits = {
   drainBytesMax: 256 * MiB,
   drainMs: 5_000,
   /** Invalid documents listed per table; all are counted. */
-  misfitsTold: 10,
+  misfitsMax: 10,
   /** Functions listed that pending jobs call and a version lacks. */
-  lostFunctionsTold: 100,
+  lostFunctionsMax: 100,
   /** Maximum length of an error message for one. */
   misfitCharsMax: 300,
   /** Timeout of checking documents for a deploy, which blocks no one. */

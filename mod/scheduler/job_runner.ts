@@ -11,7 +11,7 @@ import { SystemCallError, type SystemCalls } from "../functions/system_calls.ts"
 import { type SchedulerPort, system } from "./system.ts";
 
 /** Caller identity of scheduled functions: they share one fair queue slot. */
-export const SCHEDULED = { turn: "scheduled", blame: "scheduled" };
+export const SCHEDULED = { queueKey: "scheduled", blame: "scheduled" };
 
 /** `again`: the job is still pending, because the server cannot run it now. `at`: deferred to that time. */
 export type JobEnd = "done" | "again" | { readonly at: number };

@@ -80,7 +80,7 @@ export async function openIsolates(
         ? { from: "rows", ...(leader && { leader }) }
         : { from: "writer", ...(cluster?.rows && { rows: cluster.rows }) },
       // The next leader may run the same jobs: ours are ended first, without ending other calls.
-      ...(config.clusterRole === "leader" && { dedicatedQueue: SCHEDULED.turn }),
+      ...(config.clusterRole === "leader" && { dedicatedQueue: SCHEDULED.queueKey }),
       waits: databaseFree !== undefined,
       log,
     })

@@ -81,7 +81,7 @@ export interface CleanupOptions {
   readonly removals: Removals;
   readonly resumables: ResumableUploads;
   /** Time of the newest earlier state that is stored, which may reference older blobs; `null` if there is none. */
-  readonly asideSince: () => Promise<number | null>;
+  readonly databaseReplacedAt: () => Promise<number | null>;
   /** Whether all files stored by other servers are known here. */
   readonly knowsAll: () => boolean;
   readonly now: () => number;
@@ -107,7 +107,7 @@ export function createCleanup(options: CleanupOptions): RecurringWork {
 async function removeAllOrphans(options: CleanupOptions, signal: AbortSignal): Promise<void> {
   const { store, now } = options;
   const oldest = now() - storageLimits.orphanAgeMs;
-  const kept = await options.asideSince() ?? -Infinity;
+  const kept = await options.databaseReplacedAt() ?? -Infinity;
   let candidates: string[] = [];
   for await (const { name, writtenAt } of store.list()) {
     if (signal.aborted) return;

@@ -49,7 +49,7 @@ export const storageLimits = {
   /** Maximum number of referenced files tracked while searching for orphans, some 100 MB. */
   referencedFilesMax: 1_000_000,
   /** Files read for one page of an administrator's search. */
-  filesLookedAtMax: 4_000,
+  filesReadMax: 4_000,
   /** Size of the memory cache of files and thumbnails; responses built from them take at most as much again. */
   smallFilesKeptBytes: 16 * MiB,
   /** Files whose metadata is cached. */

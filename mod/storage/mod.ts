@@ -53,7 +53,7 @@ export interface StorageOptions {
   /** How long the contents of deleted files are retained. */
   readonly keepDeletedMs: number;
   /** Time of the newest earlier database state that is still stored, or `null`. */
-  readonly asideSince?: () => Promise<number | null>;
+  readonly databaseReplacedAt?: () => Promise<number | null>;
   /** Whether all other servers' files are known here, or the orphan sweep is skipped. Absent without other servers. */
   readonly knowsAll?: () => boolean;
   /** Returns the client address of a request. */
@@ -111,7 +111,7 @@ export async function createStorage(options: StorageOptions): Promise<StorageSer
     isPending: (blob) => intakes.isPending(blob) || resumables.isPending(blob),
     removals,
     resumables,
-    asideSince: options.asideSince ?? (() => Promise.resolve(null)),
+    databaseReplacedAt: options.databaseReplacedAt ?? (() => Promise.resolve(null)),
     knowsAll: options.knowsAll ?? (() => true),
     now,
     log,

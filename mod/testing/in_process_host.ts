@@ -79,7 +79,7 @@ export class InProcessHost implements FunctionHost, Disposable {
   #ts: number;
   #batchRunning = false;
   #actionCount = 0;
-  #callsUnderWay = 0;
+  #callsInFlight = 0;
   #serveQuery: ((call: FunctionCall) => Promise<Outcome>) | null = null;
   /** Set by `serveCtxActions`. */
   #ctxActions: ReadonlyMap<string, MainAction> = new Map();
@@ -124,8 +124,8 @@ export class InProcessHost implements FunctionHost, Disposable {
   }
 
   /** Number of queries, mutations and actions in flight. */
-  get callsUnderWay(): number {
-    return this.#callsUnderWay;
+  get callsInFlight(): number {
+    return this.#callsInFlight;
   }
 
   info(udfPath: string): FunctionInfo | undefined {
@@ -335,11 +335,11 @@ export class InProcessHost implements FunctionHost, Disposable {
   }
 
   async #counted<T>(run: () => Promise<T>): Promise<T> {
-    this.#callsUnderWay++;
+    this.#callsInFlight++;
     try {
       return await run();
     } finally {
-      this.#callsUnderWay--;
+      this.#callsInFlight--;
     }
   }
 }

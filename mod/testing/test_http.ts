@@ -62,7 +62,7 @@ export function testHttp(
   async function answer({ request, path }: AcceptedRequest): Promise<Response> {
     const ofService = isApi(path);
     try {
-      const answered = ofService ? service(request, path) : routes(request, NOBODY);
+      const answered = ofService ? service(request, path) : routes(request, NO_CONNECTION);
       if (answered !== null) return await answered;
     } catch (error) {
       return failureResponse(error, log, ofService ? apiHeaders : {});
@@ -94,7 +94,7 @@ export function testGate(allowed: readonly string[] | undefined): RequestGate {
 }
 
 /** There is no network connection. */
-const NOBODY = {} as Deno.ServeHandlerInfo;
+const NO_CONNECTION = {} as Deno.ServeHandlerInfo;
 
 function preflight(request: Request): Response {
   const asked = request.headers.get("Access-Control-Request-Headers");

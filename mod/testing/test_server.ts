@@ -243,7 +243,7 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
   }
 
   get #idle(): boolean {
-    return this.#host.callsUnderWay === 0 && !this.#hub.busy;
+    return this.#host.callsInFlight === 0 && !this.#hub.busy;
   }
 
   /** An anonymous caller, equivalent to calling the server itself. */

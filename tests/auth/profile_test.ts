@@ -78,9 +78,9 @@ const parts: AppParts = {
 };
 
 const profilesOf = (accounts: TestAccounts) => accounts.port.rows("_users").map((user) => user["profile"]);
-const nobody = { principal: null, userId: null, adminId: null, sessionId: null };
+const anonymous = { principal: null, userId: null, adminId: null, sessionId: null };
 const system = (accounts: TestAccounts, name: string, args: Record<string, unknown>) =>
-  accounts.port.mutate({ udfPath: `_system/auth:${name}`, args, identity: nobody, origin: "system" });
+  accounts.port.mutate({ udfPath: `_system/auth:${name}`, args, identity: anonymous, origin: "system" });
 
 Deno.test("PF1 PF2 each user has a profile with defaults and the matching known data, however it was created", async () => {
   await using signIns = await startTestSignIns({ app: parts });

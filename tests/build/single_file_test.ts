@@ -103,10 +103,10 @@ Deno.test("the single file unpacks itself once, and again if it is damaged", asy
     const whole = (await Deno.stat(home)).ino;
     assert.equal((await machine.run([file, "--help"])).code, 0);
     assert.equal((await Deno.stat(home)).ino, whole, "what is whole stays");
-    const restOf = `${home}/cache/npm`;
-    await Deno.remove(restOf, { recursive: true });
+    const npmFolder = `${home}/cache/npm`;
+    await Deno.remove(npmFolder, { recursive: true });
     assert.equal((await machine.run([file, "--help"])).code, 0);
-    assert.ok((await Deno.stat(restOf)).isDirectory);
+    assert.ok((await Deno.stat(npmFolder)).isDirectory);
   });
 
   await t.step("a damaged file and a missing home folder are reported, and leave no files", async () => {

@@ -244,7 +244,7 @@ Deno.test("close rejects open calls, sends nothing more and leaves no timer behi
 });
 
 /** `maxObservedTs` of the Connect a socket was greeted with. */
-async function greetedWith(test: ReturnType<typeof makeTestClient>): Promise<number | undefined> {
+async function connectTs(test: ReturnType<typeof makeTestClient>): Promise<number | undefined> {
   // A socket that has not opened yet is the first one.
   if (test.sockets.last.sent.length > 0) test.sockets.last.closeWith(1012);
   await test.clock.advance(300);
@@ -257,7 +257,7 @@ Deno.test("CL14 Connect contains the highest ts of applied Transitions and of mu
   using test = makeTestClient();
   const { client, sockets } = test;
   client.subscribe("q", {}, () => {});
-  assert.equal(await greetedWith(test), undefined, "nothing was seen yet");
+  assert.equal(await connectTs(test), undefined, "nothing was seen yet");
   sockets.last.receive(transition([[0, 0, 0], [1, 0, 3]], [updated(0, 1)]));
   client.mutation("m", {}).catch(() => {});
   await settle();
@@ -270,7 +270,7 @@ Deno.test("CL14 Connect contains the highest ts of applied Transitions and of mu
     logLines: [],
   });
   sockets.last.receive(transition([[1, 0, 3], [1, 0, 5]]));
-  assert.equal(await greetedWith(test), 8, "it was answered, although no Transition has shown it");
+  assert.equal(await connectTs(test), 8, "it was answered, although no Transition has shown it");
   sockets.last.receive(transition([[0, 0, 0], [1, 0, 9]], [updated(0, 2)]));
   client.mutation("m", {}).catch(() => {});
   await settle();
@@ -282,8 +282,8 @@ Deno.test("CL14 Connect contains the highest ts of applied Transitions and of mu
     errorData: null,
     logLines: [],
   });
-  assert.equal(await greetedWith(test), 9);
-  assert.equal(await greetedWith(test), 9, "also after a socket without messages");
+  assert.equal(await connectTs(test), 9);
+  assert.equal(await connectTs(test), 9, "also after a socket without messages");
 });
 
 Deno.test("CL14 after a server lost data, the client does not ask for the lost ts again", async () => {
@@ -293,9 +293,9 @@ Deno.test("CL14 after a server lost data, the client does not ask for the lost t
   client.subscribe("q", {}, (value) => seen.push(value));
   await test.open();
   sockets.last.receive(transition([[0, 0, 0], [1, 0, 90]], [updated(0, "lost")]));
-  assert.equal(await greetedWith(test), 90);
+  assert.equal(await connectTs(test), 90);
   sockets.last.receive(transition([[0, 0, 0], [1, 0, 40]], [updated(0, "restored")]));
   sockets.last.receive(transition([[1, 0, 40], [1, 0, 41]], [updated(0, "and on")]));
   assert.deepEqual(seen, ["lost", "restored", "and on"]);
-  assert.equal(await greetedWith(test), 41);
+  assert.equal(await connectTs(test), 41);
 });

@@ -107,7 +107,7 @@ class Run {
 
   async #one(name: FaultName): Promise<void> {
     const clients = this.#clients;
-    await this.#writesGoOn(2 * CLIENTS, "before");
+    await this.#writesContinue(2 * CLIENTS, "before");
     const leader = await found(() => this.#rig.leader(), { what: "there is a leader" });
     const note = (line: string) => this.history.note(line);
     note(`-- ${name}: ${leader.name} leads`);
@@ -130,7 +130,7 @@ class Run {
       );
       note(`   ${next.name} leads`);
     }
-    await this.#writesGoOn(2 * CLIENTS, `behind ${name}`);
+    await this.#writesContinue(2 * CLIENTS, `behind ${name}`);
     await mend();
     await until(async () => await this.#rig.allServe(), { what: "all servers serve" });
     const writes = clients.takeWrites();
@@ -139,7 +139,7 @@ class Run {
     this.#assertNoFaults();
   }
 
-  async #writesGoOn(count: number, when: string): Promise<void> {
+  async #writesContinue(count: number, when: string): Promise<void> {
     const clients = this.#clients;
     const before = clients.count;
     await until(() => clients.count > before + count || clients.faults.length > 0, {

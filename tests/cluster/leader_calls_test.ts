@@ -96,10 +96,10 @@ Deno.test("[PG16] mutations keep their order while two leaders respond", async (
   await using first = new LinkWorld();
   await using second = new LinkWorld();
   await first.follow(calls);
-  const of = (turn: string, udfPath: string) => ({
+  const of = (queueKey: string, udfPath: string) => ({
     ...mutation(null),
     udfPath,
-    caller: { turn, blame: "x" },
+    caller: { queueKey, blame: "x" },
   });
   const taken = calls.mutate(of("one", "first"));
   await until(() => first.host.asked.length === 1);
@@ -186,7 +186,7 @@ Deno.test("[PG16] calls of one caller keep their order, regardless of the first 
   const of = (udfPath: string, named: MutationCall) => ({
     ...named,
     udfPath,
-    caller: { turn: "one", blame: "x" },
+    caller: { queueKey: "one", blame: "x" },
   });
   const taken = [calls.mutate(of("1", mutation(1))), calls.mutate(of("2", mutation(null)))];
   const third = calls.mutate(of("3", mutation(3)));
@@ -245,12 +245,12 @@ Deno.test("[WK2] calls of one caller keep their order during a session check, an
   const calls = new LeaderCalls({ ts: () => 0 });
   await world.follow(calls);
   const identity = { principal: "user:1", userId: "1", adminId: null, sessionId: "one" };
-  const caller = { turn: "socket 1", blame: "user:1" };
+  const caller = { queueKey: "socket 1", blame: "user:1" };
   const asked = () => world.host.asked.map(({ call }) => call.udfPath);
   void calls.mutate({ ...mutation(1), udfPath: "first", identity, caller });
   // Without a session there is no check, but the call still runs second.
   void calls.mutate({ ...mutation(2), udfPath: "second", caller });
-  void calls.mutate({ ...mutation(3), udfPath: "other", caller: { turn: "socket 2", blame: "x" } });
+  void calls.mutate({ ...mutation(3), udfPath: "other", caller: { queueKey: "socket 2", blame: "x" } });
   await until(() => asked().length === 1 && lookups.length === 1);
   assert.deepEqual(asked(), ["other"]);
   lookups[0]?.(true);
@@ -273,7 +273,7 @@ Deno.test("[WK5] a new leader checks the sessions of waiting callers and keeps t
     },
     admits: () => new Promise((resolve) => lookups.push(resolve)),
   });
-  const caller = { turn: "socket 1", blame: "user:1" };
+  const caller = { queueKey: "socket 1", blame: "user:1" };
   const identity = { principal: "user:1", userId: "1", adminId: null, sessionId: "one" };
   const asked = [
     calls.mutate({ ...mutation(1), identity, caller }),

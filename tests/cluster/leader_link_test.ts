@@ -237,7 +237,7 @@ Deno.test("[PG17] a stranger has two seconds to authenticate, and one address ha
   for (let n = 0; n < linkLimits.handshakesOfAddressMax; n++) silent.push(await connect());
   // Further connections of the same address are closed immediately.
   await closedBy(await connect());
-  clock.move(linkLimits.strangerMs - 1);
+  clock.move(linkLimits.remoteHandshakeMs - 1);
   const ended = silent.map(closedBy);
   const first = await Promise.race([
     ended[0]?.then(() => "closed"),

@@ -76,8 +76,8 @@ Deno.test(needs(postgres, "a leader that is cut off"), async (t) => {
       await until(() => counter.of("/kept") > 3, { what: "the action runs" });
       await client.query("begin");
       await client.query("lock table syncline.snapshots in access exclusive mode");
-      const gaveUp = () => a.logged.includes("warn No snapshot could be made for the cluster");
-      await until(async () => gaveUp() || await role(b) === "leader", { what: "the statement timed out" });
+      const timedOut = () => a.logged.includes("warn No snapshot could be made for the cluster");
+      await until(async () => timedOut() || await role(b) === "leader", { what: "the statement timed out" });
       await client.query("rollback");
       await onlyLeader();
       const before = counter.of("/kept");

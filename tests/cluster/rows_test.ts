@@ -607,7 +607,7 @@ Deno.test(
     const locked = a.next("locked");
     await until(async () => {
       const refused = await rows.append(locked);
-      assert.ok(refused !== null, "nobody gets the lock");
+      assert.ok(refused !== null, "no server gets the lock");
       return refused.known;
     }, { what: "the row is refused temporarily" });
     await client.query("commit");
@@ -668,11 +668,11 @@ Deno.test(
     const printed: string[] = [];
     const log: Log = (level, message, { reason } = {}) => void printed.push(`${level} ${message}: ${reason}`);
     const parts = { dataDir: folder.at("a"), folder, leaseMs: 60_000, log };
-    const nobody = new URL(await postgres.database());
+    const unreachable = new URL(await postgres.database());
     using unused = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-    nobody.port = String(unused.addr.port);
+    unreachable.port = String(unused.addr.port);
     unused.close();
-    await assert.rejects(joinCluster(nobody.href, { ...parts, startMs: 500 }), /is unreachable/);
+    await assert.rejects(joinCluster(unreachable.href, { ...parts, startMs: 500 }), /is unreachable/);
     const away = "warn The cluster's database is unreachable; retrying";
     assert.equal(printed.length, 1, printed.join("\n"));
     assert.match(printed.splice(0).join(), new RegExp(`^${away}: .*ECONNREFUSED`));

@@ -41,17 +41,17 @@ Deno.test(
       const bytes = await versions.read(hash);
       return bytes === null ? null : new Uint8Array(await new Response(bytes).arrayBuffer());
     };
-    const nobody = { named: null, seq: 0 };
+    const unnamed = { named: null, seq: 0 };
 
     // Two concurrent uploads. One is paused.
     const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
     const writer = writable.getWriter();
-    const slow = versions.put("first", () => Promise.resolve(readable), nobody).then(
+    const slow = versions.put("first", () => Promise.resolve(readable), unnamed).then(
       () => true,
       (error) => error,
     );
     await writer.write(bundle(1).subarray(0, clusterLimits.versionPieceBytes));
-    await versions.put("first", () => Promise.resolve(streamOf(bundle(1))), nobody);
+    await versions.put("first", () => Promise.resolve(streamOf(bundle(1))), unnamed);
     await writer.write(bundle(1).subarray(clusterLimits.versionPieceBytes));
     await writer.close();
     await slow;
@@ -60,7 +60,7 @@ Deno.test(
     // An incomplete version is uploaded again, and unused pieces are removed.
     await run("delete from syncline.version_pieces where hash = 'first' and piece = 1");
     await run("insert into syncline.version_pieces values ('nobody', 0, '')");
-    await versions.put("first", () => Promise.resolve(streamOf(bundle(1))), nobody);
+    await versions.put("first", () => Promise.resolve(streamOf(bundle(1))), unnamed);
     assert.deepEqual(await read("first"), bundle(1));
     const [pieces] = await run("select count(*)::int as count from syncline.version_pieces");
     assert.equal(pieces?.["count"], 2);

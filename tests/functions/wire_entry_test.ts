@@ -111,19 +111,19 @@ Deno.test("applied rows contain only what cannot be derived, and each change its
     ["i2", `a${CREATED}${moved}`, `b${CREATED}${moved}`],
     ["s3", "", ""],
   ];
-  const goneKeys: KeyChange[] = [
+  const deletedKeys: KeyChange[] = [
     ["t1", null, gone],
     ["i1", null, CREATED + gone],
     ["i2", null, `c${CREATED}${gone}`],
   ];
   const changes = [
-    { table: "users", tableNumber: 1, id: gone, keys: goneKeys },
+    { table: "users", tableNumber: 1, id: gone, keys: deletedKeys },
     { table: "users", tableNumber: 1, id: moved, keys: movedKeys },
     {
       table: "users",
       tableNumber: 1,
       id: gone,
-      keys: goneKeys.map(([space, before, after]): KeyChange => [space, after, before]),
+      keys: deletedKeys.map(([space, before, after]): KeyChange => [space, after, before]),
     },
   ];
   const travelling = JSON.stringify(packApplied({ tables, changes }));
@@ -140,17 +140,17 @@ Deno.test("applied rows contain only what cannot be derived, and each change its
   );
   assert.deepEqual(second?.map(({ id, doc }) => [id, doc]), [[moved, undefined], [gone, undefined]]);
   assert.deepEqual(second?.[0]?.keys, movedKeys);
-  assert.deepEqual([first[1]?.keys, second[1]?.keys], [goneKeys, changes[2]?.keys]);
+  assert.deepEqual([first[1]?.keys, second[1]?.keys], [deletedKeys, changes[2]?.keys]);
   assert.deepEqual(third?.map(({ table, doc }) => [table, doc]), [["_users", text(ofService, 4)]]);
   assert.equal(third?.[0]?.keys[0]?.[1], ofService);
-  const toldOf = (applied: WireApplied) => () => new AppliedGroup([row], applied).entries();
-  assert.throws(toldOf({ ...JSON.parse(travelling), tables: [] }), /not in the reported changes/);
+  const entriesOf = (applied: WireApplied) => () => new AppliedGroup([row], applied).entries();
+  assert.throws(entriesOf({ ...JSON.parse(travelling), tables: [] }), /not in the reported changes/);
   assert.throws(
-    toldOf({ tables, changed: { tables: [], entries: [] } }),
+    entriesOf({ tables, changed: { tables: [], entries: [] } }),
     /not in the reported changes/,
   );
   assert.throws(
-    toldOf(packApplied({ tables, changes: changes.slice(0, 2) })),
+    entriesOf(packApplied({ tables, changes: changes.slice(0, 2) })),
     /has changed document ".*", which is not in the reported changes/,
   );
 });

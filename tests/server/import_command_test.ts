@@ -67,11 +67,11 @@ class Place implements AsyncDisposable {
     const { dataDir, functionsDir } = this;
     await using host = await startOfflineHost({ dataDir, functionsDir, log: () => {} });
     const outcomes: Outcome[] = [];
-    const wave = host.startQueryBatch(
+    const batch = host.startQueryBatch(
       calls.map(([udfPath, args]) => ({ udfPath, args, identity: anonymous, origin: "client" })),
       (index, { outcome }) => outcomes[index] = outcome,
     );
-    await wave.done;
+    await batch.done;
     return outcomes.map((outcome) => {
       assert.ok(outcome.ok, JSON.stringify(outcome));
       return JSON.parse(outcome.value);

@@ -272,7 +272,7 @@ Deno.test("[TO1] [TO2] a running server is taken over, or continues", async (t) 
     await until(() => callers.every(({ acknowledged }) => acknowledged.length > 0));
     // The old server finishes it before it steps down.
     const slow = call<number[]>(url, { kind: "action", path: "notes:slowly", args: { by: "slow", ms: 100 } });
-    const successor = second.use(serve(folder, "--takeover", "--functions", folder.at("two")));
+    const newServer = second.use(serve(folder, "--takeover", "--functions", folder.at("two")));
     const startedAt = performance.now();
     await until(() => codes.length > 0);
     const closedAt = performance.now();
@@ -303,8 +303,8 @@ Deno.test("[TO1] [TO2] a running server is taken over, or continues", async (t) 
     }
     assert.deepEqual(codes, [1012]);
     for (const client of clients) client.close();
-    assert.equal(await Deno.readTextFile(folder.at("data", "lock")), `${successor.pid} serve\n`);
-    ended = successor.exited;
+    assert.equal(await Deno.readTextFile(folder.at("data", "lock")), `${newServer.pid} serve\n`);
+    ended = newServer.exited;
   });
 
   await t.step("[TO1] after a takeover, an ordinary start finds the port in use", async () => {

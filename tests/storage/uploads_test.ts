@@ -97,7 +97,7 @@ Deno.test("UP2 a token that is missing, malformed or wrongly signed is invalid_u
   });
   const [random, at, by, signature] = token.split(".");
   const later = `${random}.${(s.clock.now + HOUR_MS).toString(36)}.${by}.${signature}`;
-  const somebody = `${random}.${at}.abc.${signature}`;
+  const otherUpload = `${random}.${at}.abc.${signature}`;
   const wrong = [
     "",
     "x",
@@ -105,7 +105,7 @@ Deno.test("UP2 a token that is missing, malformed or wrongly signed is invalid_u
     token.slice(1),
     token.slice(0, -1),
     later,
-    somebody,
+    otherUpload,
     other,
     "é".repeat(99),
   ];
@@ -354,7 +354,7 @@ Deno.test("UP13 if the commit fails the response is an error, the URL stays usab
 
 Deno.test("BS9 contents of an earlier database state are kept while that state is stored", async () => {
   let aside: number | null = null;
-  await using s = await startTestStorage({ asideSince: () => Promise.resolve(aside) });
+  await using s = await startTestStorage({ databaseReplacedAt: () => Promise.resolve(aside) });
   const id = await s.upload("of the state before");
   // A restore moved the database away that references it; the current one does not.
   const url = await s.uploadUrl();

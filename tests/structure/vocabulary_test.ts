@@ -32,7 +32,12 @@ const RULES: readonly (readonly [pattern: RegExp, instead: string])[] = [
 
 /** Parts of names that have standard terms. */
 const NAMES: readonly (readonly [pattern: RegExp, instead: string])[] = [
-  [/anew/i, "again"],
+  [/anew[A-Z]|[a-z]Anew/, "again"],
+  [/^tells?[A-Z]|^told|[a-z]Told|TOLD/, "notify, report, publish"],
+  [/leftOut|leaveOut/i, "omitted, suppressed, skipped"],
+  [/underWay/i, "inFlight, running"],
+  [/giveWay|letGo/i, "evict, yield, release"],
+  [/^waves?$|^wave[A-Z]|[a-z]Wave/, "batch"],
   [/whoever|somebody|nobody/i, "caller, client, user"],
   [/predecessor|successor/i, "oldProcess, newProcess"],
   [/wakefulness/i, "adaptiveSpinner"],
@@ -76,15 +81,17 @@ function prose(file: string, source: string): Line[] {
   return lines;
 }
 
-/** Names that files export, and those of the files. */
+/** Names that a file declares, and its own. */
 function names(file: string, source: string): Line[] {
   const own = file.split("/").at(-1)?.replace(/\.\w+$/, "") ?? "";
-  const exported = [
+  const declared = [
+    ...source.matchAll(/\b(?:function\*?|const|let|class|interface|type|enum) (\w+)/g),
     ...source.matchAll(
-      /^export (?:async |abstract |declare )*(?:function\*?|const|class|interface|type|enum) (\w+)/gm,
+      /^ +(?:(?:static|readonly|async|get|set|private|protected|override) )*#?(\w+)[?!]?[(:<=]/gm,
     ),
+    ...source.matchAll(/^ +(?:readonly )?#(\w+) = /gm),
   ];
-  return [own, ...exported.map(([, name = ""]) => name)].map((text) => ({ at: file, text }));
+  return [own, ...declared.map(([, name = ""]) => name)].map((text) => ({ at: file, text }));
 }
 
 function isLong(text: string): boolean {
@@ -129,6 +136,7 @@ Deno.test("the vocabulary check finds words in comments, strings, Markdown and n
   assert.equal(count("a.ts", "/** To-ld of each commit. */\n"), 1);
   assert.equal(count("a.ts", 'log("the server go-es on without it");\n'), 1);
   assert.equal(count("a.ts", "export const beginA-new = 1;\n"), 1);
+  assert.equal(count("a.ts", "class A {\n  #wasTo-ld = false;\n  te-llAll(): void {}\n}\n"), 2);
   assert.equal(count("a.ts", "// `to-ld` is a name, and const a-new = 1 is code\nconst a-new = 1;\n"), 1);
   assert.equal(count("a.md", "Wh-at is read is remembered.\n\n```ts\n// whoe-ver\n```\n"), 1);
   assert.equal(count("a.md", "Wh-at is a segment? A file.\n"), 0);

@@ -78,20 +78,20 @@ export abstract class HostDouble implements FunctionHost {
     for (const listener of this.#reloadListeners) listener();
   }
 
-  protected tellCommits(entries: readonly CommitEntry[]): void {
+  protected publishCommits(entries: readonly CommitEntry[]): void {
     if (entries.length === 0) return;
     for (const { report } of this.#commitListeners) report(entries);
   }
 
   /** Commits arrived as rows: listeners that let them pass are not called. */
-  protected tellFollowed(group: FollowedGroup): void {
+  protected publishFollowed(group: FollowedGroup): void {
     if (group.count === 0) return;
     // All are started first, like in the product.
     const concerned = this.#commitListeners.filter(({ passes }) => !passes(group));
     for (const { report } of concerned) report(group.entries());
   }
 
-  protected tellReaderFree(): void {
+  protected notifyReaderFree(): void {
     for (const listener of this.#freeListeners) listener();
   }
 }

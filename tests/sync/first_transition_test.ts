@@ -16,7 +16,7 @@ async function slowWorld(options: WorldOptions = {}): Promise<World> {
   return world;
 }
 
-/** Pins the newest wave and answers one of its queries. */
+/** Pins the newest batch and answers one of its queries. */
 async function answer(world: World, udfPath: string): Promise<void> {
   world.host.pin();
   await settle();
@@ -132,7 +132,7 @@ Deno.test("SG12 WS18 a lagging server waits for the ts that the client has seen 
     await settle();
     assert.deepEqual(shownTs(socket), []);
     world.host.muted = false;
-    world.host.tellMuted();
+    world.host.notifyMuted();
     await settle();
     assert.deepEqual(shownTs(socket), [3, 3], `follows: ${follows}`);
   }
@@ -214,7 +214,7 @@ Deno.test("SG4 a mutation whose commit is received after its response is followe
     assert.equal(socket.all("MutationResponse").length, 1);
     assert.equal(socket.version.ts, 0);
     world.host.muted = false;
-    world.host.tellMuted();
+    world.host.notifyMuted();
     await settle();
     assert.equal(socket.version.ts, 1, `follows: ${follows}`);
   }
@@ -264,7 +264,7 @@ async function hubBehind() {
   newest.ts = world.host.write({ a: 2 });
   const hear = () => {
     world.host.muted = false;
-    world.host.tellMuted();
+    world.host.notifyMuted();
     reached.resolve();
   };
   return { world, newest, ask, hear };

@@ -44,12 +44,12 @@ async function run({ durationsMs, sockets, readers, timeMs }: Case): Promise<Pro
     await settle();
     world.host.pin();
     await settle();
-    for (const wave of [...world.host.refreshBatches]) {
-      const begun = startedAt.get(wave) ?? now;
-      startedAt.set(wave, begun);
-      for (const index of [...wave.left]) {
-        const path = wave.queries[index]?.udfPath ?? "";
-        if (now - begun >= (world.host.durationsMs.get(path) ?? 0)) world.host.answer(path, wave);
+    for (const batch of [...world.host.refreshBatches]) {
+      const begun = startedAt.get(batch) ?? now;
+      startedAt.set(batch, begun);
+      for (const index of [...batch.left]) {
+        const path = batch.queries[index]?.udfPath ?? "";
+        if (now - begun >= (world.host.durationsMs.get(path) ?? 0)) world.host.answer(path, batch);
       }
     }
     await settle();

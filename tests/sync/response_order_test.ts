@@ -57,8 +57,8 @@ class World implements AsyncDisposable {
   /** Answers the query, run in a snapshot that includes commits up to `ts`. */
   answerQuery(ts: number): void {
     const reader = this.starter.newest("reader");
-    const { wave } = reader.last("RunQueryBatch");
-    reader.sends({ type: "Pinned", wave, ts });
+    const { batch } = reader.last("RunQueryBatch");
+    reader.sends({ type: "Pinned", batch, ts });
     const answer = {
       outcome: { value: 0, logLines: [] },
       readSet: {},
@@ -66,7 +66,7 @@ class World implements AsyncDisposable {
       nondeterministic: false,
       durationMs: 1,
     } as const;
-    reader.sends({ type: "QueryBatchAnswers", wave, from: 0, answers: [answer], last: true }, [String(ts)]);
+    reader.sends({ type: "QueryBatchAnswers", batch, from: 0, answers: [answer], last: true }, [String(ts)]);
   }
 
   async assertOrder(): Promise<void> {

@@ -121,7 +121,7 @@ Deno.test("SH4 a result found to be personal after the first run is sent only to
   await settle();
   world.host.pin();
   await settle();
-  assert.deepEqual(world.host.underWay, [["me"]]);
+  assert.deepEqual(world.host.pathsInFlight, [["me"]]);
   world.host.answerAll();
   await settle();
   assert.deepEqual(one.value(0), { principal: "user:u1", value: null });
@@ -213,7 +213,7 @@ Deno.test("SH6 two continuously running queries reach one ts under constant comm
     world.host.pin();
     await settle();
     const path = round % 2 === 0 ? "one" : "two";
-    if (world.host.underWay.flat().includes(path)) world.host.answer(path);
+    if (world.host.pathsInFlight.flat().includes(path)) world.host.answer(path);
     await settle();
     assert.equal(
       socket.results.size === 2 ? socket.value(0) : 0,
@@ -422,7 +422,7 @@ Deno.test("SH3 a snapshot newer than the newest commit known to main is usable",
   await settle();
   assert.deepEqual([socket.value(0), socket.value(1), socket.version.ts], [null, null, 0]);
   world.host.muted = false;
-  world.host.tellMuted();
+  world.host.notifyMuted();
   await settle();
   world.host.pin();
   world.host.answerAll();
@@ -485,7 +485,7 @@ Deno.test("[PG5] an answer that arrives before its commits are published is sent
   await settle();
   assert.throws(() => socket.value(1), /no value/, "the two have no ts in common yet");
   host.muted = false;
-  host.tellMuted();
+  host.notifyMuted();
   await settle();
   assert.deepEqual([socket.value(0), socket.value(1)], ["read", "read either"]);
 });

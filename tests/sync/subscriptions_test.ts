@@ -45,7 +45,7 @@ Deno.test("SG3 later ModifyQuerySets run concurrently with the first, and are an
   await settle();
   world.host.pin();
   await settle();
-  assert.deepEqual(world.host.underWay, [["get"], ["get"]]);
+  assert.deepEqual(world.host.pathsInFlight, [["get"], ["get"]]);
   world.host.answerAll(world.host.refreshBatches[1]);
   await settle();
   assert.equal(socket.frames.length, 0);

@@ -18,13 +18,13 @@ export async function uploadFile(client, { url, file, onProgress, signal }) {
 async function uploadInPieces(url, file, { onProgress, signal }) {
   const upload = { place: null, offset: 0, storageId: null };
   signal.addEventListener("abort", () => {
-    if (upload.place !== null) giveUp(upload.place);
+    if (upload.place !== null) abandon(upload.place);
   });
   let failures = 0;
   while (upload.storageId === null) {
     const before = upload.offset;
     try {
-      await goOn(upload, { endpoint: url.replace("/upload?", "/resumable?"), file, onProgress, signal });
+      await resume(upload, { endpoint: url.replace("/upload?", "/resumable?"), file, onProgress, signal });
     } catch (error) {
       if (upload.offset > before) failures = 0;
       if (!error.mayPass || failures === PAUSES_MS.length) throw error;
@@ -35,8 +35,8 @@ async function uploadInPieces(url, file, { onProgress, signal }) {
 }
 
 /** Begins the upload, or asks how far it is, and sends what is missing. */
-async function goOn(upload, { endpoint, file, onProgress, signal }) {
-  const tell = (answer) => {
+async function resume(upload, { endpoint, file, onProgress, signal }) {
+  const record = (answer) => {
     upload.offset = Number(answer.getResponseHeader("Upload-Offset"));
     upload.storageId = answer.getResponseHeader("Syncline-Storage-Id");
   };
@@ -50,9 +50,9 @@ async function goOn(upload, { endpoint, file, onProgress, signal }) {
       signal,
     });
     upload.place = new URL(answer.getResponseHeader("Location"), answer.responseURL).href;
-    tell(answer);
+    record(answer);
   } else {
-    tell(await send("HEAD", upload.place, { signal }));
+    record(await send("HEAD", upload.place, { signal }));
   }
   while (upload.storageId === null) {
     const { offset } = upload;
@@ -62,7 +62,7 @@ async function goOn(upload, { endpoint, file, onProgress, signal }) {
       onProgress: (sent) => onProgress(offset + sent),
       signal,
     });
-    tell(answer);
+    record(answer);
   }
 }
 
@@ -104,7 +104,7 @@ function messageOf({ responseText, status }) {
 }
 
 /** The server would remove it in a day anyway. */
-function giveUp(place) {
+function abandon(place) {
   fetch(place, { method: "DELETE", headers: { "Tus-Resumable": "1.0.0" }, keepalive: true }).catch(() => {});
 }
 

@@ -40,7 +40,7 @@ export class CodeMail {
   readonly #working = new Set<Promise<void>>();
   /** Mails requested without a mail server since the last log line, and the time of that line. */
   #undelivered = 0;
-  #undeliveredToldAt = -Infinity;
+  #undeliveredLoggedAt = -Infinity;
 
   constructor(options: CodeMailOptions) {
     this.#options = options;
@@ -116,8 +116,8 @@ export class CodeMail {
   #undeliverable(kind: CodeKind): false {
     const { now, log } = this.#options;
     this.#undelivered++;
-    if (now() - this.#undeliveredToldAt >= authLimits.noMailLogMs) {
-      this.#undeliveredToldAt = now();
+    if (now() - this.#undeliveredLoggedAt >= authLimits.noMailLogMs) {
+      this.#undeliveredLoggedAt = now();
       log("warn", "Mail requested but not sent: no mail server configured (--smtp-url)", {
         code: "mail",
         kind,

@@ -98,11 +98,11 @@ function trustedIssuer(
 
 /** A reference to a value in an environment variable or a separate file. */
 function secretSchema(sources: SecretSources): z.ZodType<string> {
-  return "unseal" in sources ? sealedSchema(sources) : referenceSchema(sources);
+  return "unseal" in sources ? encryptedSchema(sources) : referenceSchema(sources);
 }
 
 /** The stored form of a value that an administrator entered as `{"secret": "..."}`. */
-function sealedSchema({ unseal }: SettingSources): z.ZodType<string> {
+function encryptedSchema({ unseal }: SettingSources): z.ZodType<string> {
   const schema = z.strictObject({ sealed: z.string() });
   return z.unknown().transform((value, ctx) => {
     const given = schema.safeParse(value);

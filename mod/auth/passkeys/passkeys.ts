@@ -81,7 +81,7 @@ export class Passkeys {
     });
     if ("refused" in result) throw new ServiceError(result.refused);
     // Failures of strangers do not lock out owners who have signed in from this address before.
-    if (email !== null) limits.welcome({ account: `user ${email}`, client: requester.client });
+    if (email !== null) limits.recordClient({ account: `user ${email}`, client: requester.client });
     return await sessions.complete(result, prepared);
   }
 

@@ -42,7 +42,7 @@ export interface TokenOwner {
   /** Called when the token to use changed, or when there is none. */
   tokenDecided(): void;
   /** Called when the server has accepted a token, or when there is none. */
-  authTold(isAuthenticated: boolean): void;
+  authChanged(isAuthenticated: boolean): void;
 }
 
 export class TokenKeeper {
@@ -68,7 +68,7 @@ export class TokenKeeper {
   /** Consecutive failures of the getter. */
   #failures = 0;
   /** The state last reported to the app. */
-  #told: boolean | null = null;
+  #reported: boolean | null = null;
   /** Timeout of a hanging getter. */
   readonly #patience: Alarm;
   /** Timer of the next getter call: before expiry, or after a failure. */
@@ -103,11 +103,11 @@ export class TokenKeeper {
   }
 
   clearAuth(): void {
-    const wasTold = this.#told;
+    const wasReported = this.#reported;
     const onChange = this.#onChange;
     this.stop();
     this.#useNone();
-    if (wasTold === true) notify(onChange, false);
+    if (wasReported === true) notify(onChange, false);
   }
 
   /** Cancels all timers. */
@@ -130,7 +130,7 @@ export class TokenKeeper {
   confirmed(token: string | null): void {
     // A later refusal means that the token or its session has ended; a new token may work.
     if (token === this.#token) this.#tokenForced = false;
-    this.#tell(token !== null);
+    this.#report(token !== null);
   }
 
   /** The server refused a token: immediately if `wasConfirmed` is false, otherwise because it or its session ended. */
@@ -140,7 +140,7 @@ export class TokenKeeper {
     if (this.#tokenForced && !wasConfirmed) {
       this.#next.clear();
       this.#useNone();
-      this.#tell(false);
+      this.#report(false);
       return;
     }
     this.#decided = false;
@@ -152,7 +152,7 @@ export class TokenKeeper {
     this.#asking = false;
     this.#failures = 0;
     this.#refused = null;
-    this.#told = null;
+    this.#reported = null;
     this.#patience.clear();
     this.#next.clear();
   }
@@ -189,7 +189,7 @@ export class TokenKeeper {
     if ("error" in answer) return this.#askLater();
     if (answer.token === null) {
       this.#useNone();
-      this.#tell(false);
+      this.#report(false);
       return;
     }
     const repeated = asked.forceRefresh && answer.token === this.#token;
@@ -207,7 +207,7 @@ export class TokenKeeper {
     this.#next.set(waitMs, () => this.#ask({ forceRefresh: true }));
     if (this.#token !== null) return;
     this.#useNone();
-    this.#tell(false);
+    this.#report(false);
   }
 
   #waitForGetter(): void {
@@ -249,14 +249,14 @@ export class TokenKeeper {
     this.#owner.tokenDecided();
   }
 
-  #tell(isAuthenticated: boolean): void {
+  #report(isAuthenticated: boolean): void {
     const generation = this.#generation;
-    if (this.#told !== isAuthenticated) {
-      this.#told = isAuthenticated;
+    if (this.#reported !== isAuthenticated) {
+      this.#reported = isAuthenticated;
       notify(this.#onChange, isAuthenticated);
     }
     // Report the current owner, unless the app has just called setAuth or clearAuth.
-    if (generation === this.#generation) this.#owner.authTold(isAuthenticated);
+    if (generation === this.#generation) this.#owner.authChanged(isAuthenticated);
   }
 }
 

@@ -65,7 +65,7 @@ export class ConnectionMachine {
   /** Recent faults; reset when a socket that lived long enough closes. */
   #faults = 0;
   #openedAt = 0;
-  #heardAt = 0;
+  #lastFrameAt = 0;
   #everOpened = false;
   #lastCloseReason: string | null = null;
 
@@ -108,7 +108,7 @@ export class ConnectionMachine {
       case "opened":
         return this.#phase === "connecting" ? this.#open(event.now) : [];
       case "heard":
-        this.#heardAt = event.now;
+        this.#lastFrameAt = event.now;
         if (event.useful) this.#retries = 0;
         return [];
       case "closed":
@@ -143,7 +143,7 @@ export class ConnectionMachine {
     this.#everOpened = true;
     this.#unopened = 0;
     this.#openedAt = now;
-    this.#heardAt = now;
+    this.#lastFrameAt = now;
     return [{ type: "setTimer", delayMs: clientLimits.silenceMs }, { type: "up" }];
   }
 
@@ -169,7 +169,7 @@ export class ConnectionMachine {
       case "connecting":
         return this.#lose(now, { reason: `not open after ${clientLimits.openMs} ms` });
       case "open": {
-        const leftMs = this.#heardAt + clientLimits.silenceMs - now;
+        const leftMs = this.#lastFrameAt + clientLimits.silenceMs - now;
         if (leftMs > 0) return [{ type: "setTimer", delayMs: leftMs }];
         return this.#lose(now, { reason: `silent for ${clientLimits.silenceMs} ms` });
       }
@@ -183,7 +183,7 @@ export class ConnectionMachine {
 
   #wake(now: number): ConnectionEffect[] {
     if (this.#phase === "waiting") return this.#connect();
-    if (this.#phase !== "open" || now - this.#heardAt < clientLimits.wakeSilenceMs) return [];
+    if (this.#phase !== "open" || now - this.#lastFrameAt < clientLimits.wakeSilenceMs) return [];
     return [...this.#lose(now, { reason: "silent during sleep" }), ...this.#connect()];
   }
 

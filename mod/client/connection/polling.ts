@@ -154,7 +154,7 @@ export class Polling {
     const { clock, requests } = this.#parts;
     this.#pausing = false;
     this.#owner.pollingChanged(
-      requests.giveUpSent(this.#transport.recognises ? clock.now() - clientLimits.resendMs : Infinity),
+      requests.rejectSent(this.#transport.recognises ? clock.now() - clientLimits.resendMs : Infinity),
     );
     this.refresh();
     this.sendCalls();

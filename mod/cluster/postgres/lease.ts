@@ -77,7 +77,7 @@ export class Lease {
     const epoch = this.#epoch;
     if (epoch === null) return null;
     const { answer: [row], askedAt } = await this.#askAll((connection) =>
-      connection.query(statements.renew, epoch, holder, leaseMs, clusterLimits.heardMs)
+      connection.query(statements.renew, epoch, holder, leaseMs, clusterLimits.silentMs)
     );
     if (this.#epoch !== epoch) return { others: 0 };
     if (row !== undefined) {

@@ -76,7 +76,7 @@ export const clusterLimits = {
   /** Time after which a silent server is not listed. */
   memberMs: 60_000,
   /** Time after which a leader counts a silent server as gone. */
-  heardMs: 3_000,
+  silentMs: 3_000,
   /** Time after which a leader that no other server reaches releases the lease. Broken links recover sooner. */
   unreachedMs: 8_000,
   /** Number of other servers for that. With two servers, it is unknown which one is cut off. */

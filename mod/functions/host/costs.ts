@@ -25,9 +25,9 @@ export class Costs {
   /** Records a run. Slow runs take effect immediately, fast ones gradually. */
   took(work: string, ms: number): void {
     const known = this.#ms.peek(work);
-    if (known === undefined && ms < isolateLimits.costToldMs) return;
+    if (known === undefined && ms < isolateLimits.costMinMs) return;
     const cost = Math.max(ms, (known ?? 0) * FADING);
-    if (cost < isolateLimits.costToldMs) this.#ms.delete(work);
+    if (cost < isolateLimits.costMinMs) this.#ms.delete(work);
     else this.#ms.set(work, cost);
   }
 }

@@ -17,9 +17,9 @@ export class FailureLog implements Disposable {
   /** Limits each function separately, so that one failing function does not hide others. */
   readonly #ofFunction: RateLimiter;
   readonly #ofAll: RateLimiter;
-  #leftOut = 0;
+  #suppressed = 0;
   /** Some of the functions with suppressed failures. */
-  readonly #leftOutPaths = new Set<string>();
+  readonly #suppressedPaths = new Set<string>();
   /** Set while there are suppressed failures to report. */
   #timer: Timer | null = null;
   #closed = false;
@@ -36,7 +36,7 @@ export class FailureLog implements Disposable {
   note(udfPath: string, outcome: Outcome): void {
     if (outcome.ok || outcome.error.kind !== "internal" || this.#closed) return;
     const path = cut(udfPath);
-    if (this.#ofFunction.take(path) > 0 || this.#ofAll.take("") > 0) return this.#leaveOut(path);
+    if (this.#ofFunction.take(path) > 0 || this.#ofAll.take("") > 0) return this.#suppress(path);
     const { message, stack, code } = outcome.error;
     const request = errorIdOf(outcome.error);
     this.#options.log("error", "A function failed", {
@@ -51,23 +51,26 @@ export class FailureLog implements Disposable {
   [Symbol.dispose](): void {
     this.#closed = true;
     this.#timer?.cancel();
-    if (this.#leftOut > 0) this.#tellLeftOut();
+    if (this.#suppressed > 0) this.#reportSuppressed();
   }
 
-  #leaveOut(path: string): void {
-    this.#leftOut++;
-    if (this.#leftOutPaths.size < failureLogLimits.leftOutNamesMax) this.#leftOutPaths.add(path);
-    this.#timer ??= this.#options.clock.after(failureLogLimits.leftOutMs, () => this.#tellLeftOut());
+  #suppress(path: string): void {
+    this.#suppressed++;
+    if (this.#suppressedPaths.size < failureLogLimits.suppressedNamesMax) this.#suppressedPaths.add(path);
+    this.#timer ??= this.#options.clock.after(
+      failureLogLimits.suppressedReportMs,
+      () => this.#reportSuppressed(),
+    );
   }
 
-  #tellLeftOut(): void {
-    this.#options.log("warn", "Failures of functions were left out of the log", {
-      count: this.#leftOut,
-      functions: cut([...this.#leftOutPaths].join(", ")),
+  #reportSuppressed(): void {
+    this.#options.log("warn", "Suppressed log entries of failed functions", {
+      count: this.#suppressed,
+      functions: cut([...this.#suppressedPaths].join(", ")),
     });
     this.#timer = null;
-    this.#leftOut = 0;
-    this.#leftOutPaths.clear();
+    this.#suppressed = 0;
+    this.#suppressedPaths.clear();
   }
 }
 

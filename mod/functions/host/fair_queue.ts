@@ -120,7 +120,7 @@ export class FairQueue<Item> {
   }
 
   /** Removes the newest item of the costliest caller, if this caller has less than half of that cost; otherwise `null`. */
-  giveWay(item: Item, weightOf: (item: Item) => number): Item | null {
+  evictFor(item: Item, weightOf: (item: Item) => number): Item | null {
     const weigh = ({ items, taken }: Caller<Item>) =>
       items.slice(taken).reduce((sum, other) => sum + weightOf(other), 0);
     const weights = this.#line.map((caller) => ({ caller, weight: weigh(caller) }));

@@ -106,7 +106,7 @@ function openDatabase({ role, databasePath, journal, cacheBytes }: Boot): Databa
 }
 
 /** Opens the database. On failure reports the reason to main and returns `null`. */
-async function openOrTell(boot: Boot, sender: FrameSender): Promise<Database | null> {
+async function openOrReport(boot: Boot, sender: FrameSender): Promise<Database | null> {
   try {
     return openDatabase(boot);
   } catch (error) {
@@ -128,7 +128,7 @@ async function main(socketPath: string, systemModules: readonly SystemModule[]):
   const boot = first.message;
   if (boot.type !== "Boot") throw new TypeError(`The first frame must be Boot, not ${boot.type}`);
 
-  const database = await openOrTell(boot, sender);
+  const database = await openOrReport(boot, sender);
   if (database === null) return;
   const progress = new ProgressFile(boot.progressPath);
   keepAppFolder(boot, socketPath);

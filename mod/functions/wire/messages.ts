@@ -265,7 +265,7 @@ export interface JournalRestart {
 /** Main to reader: open a snapshot, answer Pinned, run the queries in order, close the snapshot after the last. */
 export interface RunQueryBatch {
   readonly type: "RunQueryBatch";
-  readonly wave: number;
+  readonly batch: number;
   readonly queries: readonly WireQuery[];
   /** Other readers need the same snapshot: wait for QueryBatchGo after Pinned. */
   readonly together?: true;
@@ -277,21 +277,21 @@ export interface RunQueryBatch {
  */
 export interface QueryBatchGo {
   readonly type: "QueryBatchGo";
-  readonly wave: number;
+  readonly batch: number;
   readonly what: "run" | "again" | "drop";
   readonly more?: readonly WireQuery[];
 }
 
 export interface Pinned {
   readonly type: "Pinned";
-  readonly wave: number;
+  readonly batch: number;
   readonly ts: number;
 }
 
 /** Reader to main: the answers of `queries[from]` onwards. `last` means that the snapshot is closed. */
 export interface QueryBatchAnswers {
   readonly type: "QueryBatchAnswers";
-  readonly wave: number;
+  readonly batch: number;
   readonly from: number;
   readonly answers: readonly {
     readonly outcome: WireOutcome;

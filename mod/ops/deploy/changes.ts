@@ -36,7 +36,7 @@ export interface WaitingJobs {
 }
 
 export interface OrphanedJobs {
-  /** Ordered by path; the first {@linkcode deployLimits.lostFunctionsTold}. */
+  /** Ordered by path; the first {@linkcode deployLimits.lostFunctionsMax}. */
   readonly lost: WaitingJobs["functions"];
   readonly complete: boolean;
 }
@@ -60,8 +60,8 @@ export function deployChanges(
     functions: difference(before.functions, functions),
     crons: difference(cronTexts(before.crons), cronTexts(crons)),
     jobs: {
-      lost: lost.slice(0, deployLimits.lostFunctionsTold),
-      complete: waiting.complete && lost.length <= deployLimits.lostFunctionsTold,
+      lost: lost.slice(0, deployLimits.lostFunctionsMax),
+      complete: waiting.complete && lost.length <= deployLimits.lostFunctionsMax,
     },
     codeChanged: code.added.length + code.removed.length + code.changed.length > 0,
     files: { added: files.added.length, removed: files.removed.length, changed: files.changed.length },

@@ -411,8 +411,8 @@ export class Deployments {
   }
 
   #check(version: Version): Promise<AppCheck> {
-    const { misfitsTold: documentsTold, misfitCharsMax: charsMax, checkMs: msMax } = deployLimits;
-    return this.#options.host.swaps.check(version, { documentsMax: documentsTold, charsMax, msMax });
+    const { misfitsMax: documentsMax, misfitCharsMax: charsMax, checkMs: msMax } = deployLimits;
+    return this.#options.host.swaps.check(version, { documentsMax: documentsMax, charsMax, msMax });
   }
 
   /** Functions and files of the served version; for code that was not deployed, as an isolate reports them. */

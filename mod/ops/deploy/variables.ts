@@ -75,7 +75,7 @@ export class Variables {
       name,
       value: value === null
         ? null
-        : { sealed: encryptSecret(value, { key, name: sealName(name) }), key: keyName(key) },
+        : { sealed: encryptSecret(value, { key, name: secretName(name) }), key: keyName(key) },
     }));
     if (rows.length > deployLimits.variablesMax) {
       throw new UserError("too_many_variables", `The limit is ${deployLimits.variablesMax} variables`);
@@ -101,7 +101,7 @@ export class Variables {
     const rows = await calls.queryInWriter(system.variableRows, {});
     const stored = new Map<string, string | null>();
     for (const { name, sealed } of rows) {
-      const value = decryptSecret(sealed, { key, name: sealName(name) });
+      const value = decryptSecret(sealed, { key, name: secretName(name) });
       if (value === null) {
         log(
           "warn",
@@ -122,6 +122,6 @@ export class Variables {
   }
 }
 
-function sealName(name: string): string {
+function secretName(name: string): string {
   return `ctx.env ${name}`;
 }

@@ -83,7 +83,7 @@ async function openStorage(
     keepDeletedMs,
     readOnly: isFollower(config),
     caughtUp,
-    asideSince: () => newestReplacedDatabase(config.dataDir),
+    databaseReplacedAt: () => newestReplacedDatabase(config.dataDir),
     knowsAll,
     thumbnailSizes,
     clientOf,

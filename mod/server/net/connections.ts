@@ -42,7 +42,7 @@ export class Connections implements Disposable {
   readonly #native: NativeSockets | null;
   readonly #log: Log;
   readonly #now: () => number;
-  readonly #underWay = new Set<PendingRequest>();
+  readonly #inFlight = new Set<PendingRequest>();
   /** Peers of connections that were upgraded to WebSockets, which have their own limits. */
   readonly #sockets = new Set<string>();
   #seen = new Map<number, ObservedConnection>();
@@ -80,8 +80,8 @@ export class Connections implements Disposable {
   trackRequest(request: Request, info: Deno.ServeHandlerInfo): void {
     if (this.#native === null) return;
     const entry = { request, info };
-    this.#underWay.add(entry);
-    const done = () => this.#underWay.delete(entry);
+    this.#inFlight.add(entry);
+    const done = () => this.#inFlight.delete(entry);
     // `completed` resolves after the body, which may stream for any time.
     info.completed.then(done, done);
   }
@@ -178,7 +178,7 @@ export class Connections implements Disposable {
   /** Peers with requests in flight, and whether the server waits for the body of one. */
   #busy(): Map<string, "answering" | "reading"> {
     const busy = new Map<string, "answering" | "reading">();
-    for (const { request, info } of this.#underWay) {
+    for (const { request, info } of this.#inFlight) {
       const peer = peerOf(info);
       if (peer === null) continue;
       if (busy.get(peer) !== "answering") {

@@ -27,7 +27,7 @@ export const list = adminQuery({
         (file.name ?? "").toLowerCase().includes(wanted) &&
         (createdBy === undefined || file.createdBy === createdBy)
       );
-    const read = { ...paginationOpts, maximumRowsRead: storageLimits.filesLookedAtMax };
+    const read = { ...paginationOpts, maximumRowsRead: storageLimits.filesReadMax };
     const { page, ...rest } = await kept.paginate(read);
     return { ...rest, page: page.map(facts) };
   },

@@ -84,7 +84,7 @@ export class RefreshQueue {
     while (host.readers.slowFree?.() === true) {
       const { queries, together } = this.#plan();
       const slow = queries.filter((query) => this.#isSlow(query));
-      const next = this.#slowCallers.next(slow, (query) => this.runIdentity(query).caller?.turn ?? "");
+      const next = this.#slowCallers.next(slow, (query) => this.runIdentity(query).caller?.queueKey ?? "");
       if (next === null) return;
       const group = together.has(next) ? queries.filter((query) => together.has(query)) : [next];
       startBatch(group, { slow: true });

@@ -62,12 +62,12 @@ export class SocketCalls {
     const { requested } = this.#socket;
     const { identity, client: { sessionId } } = requested;
     const span = spans?.start("socket mutation");
-    const { turn, blame } = requested.callerOf(identity);
-    if (this.mutationsInFlight === 0) this.#queueKey = turn;
+    const { queueKey, blame } = requested.callerOf(identity);
+    if (this.mutationsInFlight === 0) this.#queueKey = queueKey;
     const whose = {
       identity,
       origin: "client",
-      caller: { turn: this.#queueKey, blame },
+      caller: { queueKey: this.#queueKey, blame },
       ...(span && { trace: span.trace }),
     } as const;
     const refusal = refuseCall({ udfPath, args }) ?? refuseKey(identity, "mutation", udfPath);

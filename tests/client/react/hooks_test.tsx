@@ -51,7 +51,7 @@ Deno.test(needs(chromium, "hooks in a browser"), async (t) => {
     await t.step("a failing query reaches the error boundary and recovers", async () => {
       await put("failing", 1, "fine");
       const texts = await run("failing");
-      assert.deepEqual(texts, ["fine", "told_to_fail: This row fails", "well again"]);
+      assert.deepEqual(texts, ["fine", "asked_to_fail: This row fails", "well again"]);
     });
 
     await t.step(
@@ -65,7 +65,7 @@ Deno.test(needs(chromium, "hooks in a browser"), async (t) => {
           "one",
           "uno",
           "waiting",
-          "told_to_fail: This row fails",
+          "asked_to_fail: This row fails",
           "waiting",
           "",
         ]);

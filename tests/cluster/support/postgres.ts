@@ -11,7 +11,7 @@ import { until } from "../../support/waiting.ts";
 import { freePort } from "../../support/ports.ts";
 
 /** Ids of the user nobody, because the programs refuse to run as root. */
-const NOBODY = 65_534;
+const UNPRIVILEGED_ID = 65_534;
 const decoder = new TextDecoder();
 
 /** Runs a program of PostgreSQL or the system in a folder. Returns its exit code and error output. */
@@ -24,7 +24,7 @@ async function output(
     cwd: folder,
     clearEnv: true,
     env: { LC_ALL: "C", PATH: `${programs}:/usr/bin:/bin` },
-    ...(Deno.uid() === 0 ? { uid: NOBODY, gid: NOBODY } : {}),
+    ...(Deno.uid() === 0 ? { uid: UNPRIVILEGED_ID, gid: UNPRIVILEGED_ID } : {}),
     stdin: "null",
     stdout: "null",
     stderr: program === "pg_ctl" ? "null" : "piped",
@@ -38,7 +38,7 @@ async function output(
 /** A folder that belongs to the user of the server. */
 async function ownFolder(): Promise<string> {
   const folder = await Deno.makeTempDir({ prefix: "syncline-postgres-" });
-  if (Deno.uid() === 0) await Deno.chown(folder, NOBODY, NOBODY);
+  if (Deno.uid() === 0) await Deno.chown(folder, UNPRIVILEGED_ID, UNPRIVILEGED_ID);
   await Deno.chmod(folder, 0o711);
   return folder;
 }

@@ -48,10 +48,10 @@ Deno.test("a function that fails all the time neither floods the log nor hides a
   failures.note("a:other", fault("rare"));
   const { burst } = failureLogLimits.ofFunction;
   assert.deepEqual(lines.map(({ fields }) => fields["message"]), ["0", "1", "2", "3", "4", "rare"]);
-  await clock.advance(failureLogLimits.leftOutMs);
+  await clock.advance(failureLogLimits.suppressedReportMs);
   assert.deepEqual(lines.at(-1), {
     level: "warn",
-    message: "Failures of functions were left out of the log",
+    message: "Suppressed log entries of failed functions",
     fields: { count: 1_000 - burst, functions: "a:bad" },
   });
   assert.equal(clock.timers, 0);
@@ -68,7 +68,7 @@ Deno.test("many failing functions do not flood the log, and the number of omitte
   assert.equal(clock.timers, 0);
   const { fields } = lines.at(-1) ?? assert.fail();
   assert.equal(fields["count"], 1_000 - burst);
-  assert.equal(String(fields["functions"]).split(", ").length, failureLogLimits.leftOutNamesMax);
+  assert.equal(String(fields["functions"]).split(", ").length, failureLogLimits.suppressedNamesMax);
   failures.note("a:late", fault("The server is stopping"));
   assert.equal(lines.length, burst + 1);
 });

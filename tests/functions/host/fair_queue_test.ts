@@ -101,9 +101,9 @@ Deno.test("a full queue drops calls of the caller with the most, for a caller wi
   for (let n = 1; n <= 9; n++) line.push({ caller: "a", n, ms: 1 });
   for (let n = 1; n <= 3; n++) line.push({ caller: "b", n, ms: 1 });
   const one = () => 1;
-  assert.deepEqual(line.giveWay({ caller: "c", n: 1, ms: 1 }, one), { caller: "a", n: 9, ms: 1 });
-  assert.equal(line.giveWay({ caller: "b", n: 4, ms: 1 }, one), null);
-  assert.equal(line.giveWay({ caller: "a", n: 9, ms: 1 }, one), null);
+  assert.deepEqual(line.evictFor({ caller: "c", n: 1, ms: 1 }, one), { caller: "a", n: 9, ms: 1 });
+  assert.equal(line.evictFor({ caller: "b", n: 4, ms: 1 }, one), null);
+  assert.equal(line.evictFor({ caller: "a", n: 9, ms: 1 }, one), null);
   assert.equal(line.size, 11);
 });
 

@@ -78,16 +78,16 @@ Deno.test("all queries of a refresh batch see one snapshot, at the ts it was pin
   for (let round = 0; round < repeats(10, 40); round++) {
     allowed += 50;
     const counts: number[] = [];
-    const wave = it.host.startQueryBatch(
+    const batch = it.host.startQueryBatch(
       Array.from({ length: 40 }, () => call("notes:count")),
       (index, answer) => {
         assert.ok(answer.outcome.ok);
         counts[index] = Number(answer.outcome.value) + before - answer.ts;
       },
     );
-    const ts = await wave.pinned;
+    const ts = await batch.pinned;
     assert.ok(ts >= before);
-    await wave.done;
+    await batch.done;
     assert.deepEqual(counts, new Array(40).fill(0));
   }
   adding = false;
@@ -223,7 +223,7 @@ Deno.test("slow calls and processes that end or receive signals affect no other 
     for (const n of upTo(3)) await it.mutate("notes:add", { n });
     for (let round = 0; round < repeats(3, 10); round++) {
       const results: unknown[] = [];
-      const wave = it.host.startQueryBatch(
+      const batch = it.host.startQueryBatch(
         Array.from(
           { length: 200 },
           (_, i) => call(i % 20 === 0 ? "notes:spin" : "notes:count", i % 20 === 0 ? { turns: 1e6 } : {}),
@@ -234,18 +234,18 @@ Deno.test("slow calls and processes that end or receive signals affect no other 
         },
       );
       for (const pid of await it.pids("reader")) Deno.kill(pid, "SIGKILL");
-      await wave.done;
+      await batch.done;
       assert.deepEqual(results, new Array(200).fill(true));
     }
   });
 
   await t.step("a slow query does not delay later ones", async () => {
     const order: number[] = [];
-    const wave = it.host.startQueryBatch(
+    const batch = it.host.startQueryBatch(
       [call("notes:spin", { turns: 1e9 }), call("notes:count"), call("notes:count")],
       (index) => order.push(index),
     );
-    await wave.done;
+    await batch.done;
     assert.equal(order.at(-1), 0);
   });
 

@@ -109,13 +109,13 @@ Deno.test("forbidden operations cost only their caller an error, every time", as
       await it.mutate("notes:add", { n: 1 });
       const paths = ["notes:count", bad("read"), "notes:all", "notes:count"];
       const results: unknown[] = [];
-      const wave = it.host.startQueryBatch(
+      const batch = it.host.startQueryBatch(
         paths.map((path) => call(path, path === bad("read") ? { what } : {})),
         (index, { outcome }) =>
           results[index] = outcome.ok ? JSON.parse(outcome.value) : outcome.error.message,
       );
       assert.equal(await it.mutate("notes:add", { n: 2 }), 2);
-      await wave.done;
+      await batch.done;
       assert.ok(results[0] === 1 || results[0] === 2);
       assert.equal(typeof results[3], "number");
       assert.ok(Array.isArray(results[2]));
@@ -167,7 +167,7 @@ Deno.test("SG13 a named mutation of a refused function has one outcome: its reco
   await using it = await RealHost.start(app, { hurry: 4 });
   const named = (requestId: number, what: string) => ({
     ...call("bad:change", { what }),
-    caller: { turn: "me", blame: "me" },
+    caller: { queueKey: "me", blame: "me" },
     replay: { sessionId: "s", requestId },
   });
   const late = [1, 2, 3].map((requestId) => it.host.mutate(named(requestId, "endless loop")));

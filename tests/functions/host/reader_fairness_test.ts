@@ -7,7 +7,7 @@ import { settled } from "../../support/fake_clock.ts";
 import { queriesOf, ReaderWorld } from "./support/reader_world.ts";
 
 const { slowQueryMs, suspectQueryMs, spareReaderMs } = isolateLimits;
-const by = (name: string) => ({ turn: name, blame: name });
+const by = (name: string) => ({ queueKey: name, blame: name });
 const asks = (udfPath: string, name: string) => ({ udfPath, caller: by(name) });
 
 /** A pool with two idle readers. */
@@ -52,7 +52,7 @@ Deno.test("FA4 queries of the service start no spare reader", async () => {
 Deno.test("FA4 queries of a function without known durations run one at a time for each caller", async () => {
   const world = await two();
   assert.equal(world.pool.hasSlowQueries, false);
-  world.wave("new", { caller: by("a") });
+  world.batch("new", { caller: by("a") });
   assert.ok(world.pool.hasSlowQueries);
   assert.ok(world.pool.isSlow(asks("new", "a")), "the next one would take the last reader");
   assert.ok(!world.pool.slowFree());
@@ -61,7 +61,7 @@ Deno.test("FA4 queries of a function without known durations run one at a time f
   await settled();
   assert.ok(!world.pool.isSlow(asks("new", "a")));
   // It was quick: two of them may run now, until one is stuck.
-  world.wave("new", { caller: by("a") });
+  world.batch("new", { caller: by("a") });
   assert.ok(!world.pool.isSlow(asks("new", "a")));
   stands(world, world.reader(0));
   await world.clock.advance(suspectQueryMs);
@@ -71,10 +71,10 @@ Deno.test("FA4 queries of a function without known durations run one at a time f
 
 Deno.test("FA4 a function that was slow for one caller counts as slow for callers without a fast run of it", async () => {
   const world = await two();
-  world.wave("search", { caller: by("quick") });
+  world.batch("search", { caller: by("quick") });
   finish(world, world.reader(0));
   await settled();
-  const wave = world.wave("search", { caller: by("a") });
+  const batch = world.batch("search", { caller: by("a") });
   stands(world, world.reader(0));
   await world.clock.advance(2 * slowQueryMs + slowQueryMs / 2);
   assert.deepEqual(
@@ -82,10 +82,10 @@ Deno.test("FA4 a function that was slow for one caller counts as slow for caller
     [true, true, false],
   );
   world.answers(world.reader(0), 0, 1);
-  await wave.done;
+  await batch.done;
   // Runs that are quick again, for any caller, restore the function's name.
   for (let n = 0; n < 5; n++) {
-    world.wave("search", { caller: by("quick") });
+    world.batch("search", { caller: by("quick") });
     finish(world, world.reader(0));
     await settled();
   }
@@ -94,10 +94,10 @@ Deno.test("FA4 a function that was slow for one caller counts as slow for caller
 
 Deno.test("a query that was quick for its caller so far is not slow for standing still a moment", async () => {
   const world = await two();
-  world.wave("look", { caller: by("a") });
+  world.batch("look", { caller: by("a") });
   finish(world, world.reader(0));
   await settled();
-  const wave = world.wave("look", "other", { caller: by("a") });
+  const batch = world.batch("look", "other", { caller: by("a") });
   stands(world, world.reader(0));
   await world.clock.advance(2 * slowQueryMs);
   assert.deepEqual(queriesOf(world.reader(1)), ["other"], "what is behind it does not wait");
@@ -105,8 +105,8 @@ Deno.test("a query that was quick for its caller so far is not slow for standing
   world.answers(world.reader(0), 0, 1);
   finish(world, world.reader(1));
   world.answers(world.reader(0), 1, 1);
-  await wave.done;
-  world.wave("look", { caller: by("a") });
+  await batch.done;
+  world.batch("look", { caller: by("a") });
   stands(world, world.reader(0));
   await world.clock.advance(5 * slowQueryMs);
   assert.ok(world.pool.isSlow(asks("look", "a")));
@@ -115,29 +115,29 @@ Deno.test("a query that was quick for its caller so far is not slow for standing
 Deno.test("FA4 names without a function are not recorded, for any caller", async () => {
   const world = await two();
   for (const name of ["look", "nobody:knows"]) {
-    world.wave(name, { caller: by("a") });
+    world.batch(name, { caller: by("a") });
     finish(world, world.reader(0));
     await settled();
-    const wave = world.wave(name, { caller: by("a") });
+    const batch = world.batch(name, { caller: by("a") });
     stands(world, world.reader(0));
     assert.equal(world.pool.isSlow(asks(name, "a")), name !== "look", name);
     world.answers(world.reader(0), 0, 1);
-    await wave.done;
+    await batch.done;
   }
 });
 
 Deno.test("FA4 functions known to be fast run before unknown ones", async () => {
   const world = await two();
-  const known = world.wave("look");
+  const known = world.batch("look");
   finish(world, world.reader(0));
   await known.done;
-  world.wave("new", "newer", "look");
+  world.batch("new", "newer", "look");
   assert.deepEqual(queriesOf(world.reader(0)), ["look", "new", "newer"]);
 });
 
 Deno.test("FA4 calls queued behind a slow query are sent to another reader within 100 ms", async () => {
   const world = await two();
-  world.wave("slow", "quick");
+  world.batch("slow", "quick");
   stands(world, world.reader(0));
   await world.clock.advance(slowQueryMs + slowQueryMs / 2);
   assert.deepEqual(queriesOf(world.reader(1)), ["quick"]);

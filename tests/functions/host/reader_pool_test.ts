@@ -11,12 +11,12 @@ async function started(options: { readonly readers?: number; readonly cores?: nu
   await world.runFirst("first");
   // Each slow query that leaves no reader free starts another one.
   for (let i = 1; i < (options.readers ?? 1); i++) {
-    const waves = world.readers.map(() => world.wave("slow"));
+    const batches = world.readers.map(() => world.batch("slow"));
     for (const reader of world.readers) world.pins(reader, 1);
     for (const reader of world.readers) reader.noted = { position: 0, startedAt: i };
     await world.clock.advance(3 * isolateLimits.slowQueryMs);
     for (const reader of world.readers.slice(0, i)) world.answers(reader, 0, 1);
-    assert.ok(waves.every(({ results }) => results.length === 1));
+    assert.ok(batches.every(({ results }) => results.length === 1));
     assert.equal(world.readers.length, i + 1);
     for (const reader of world.readers) reader.noted = null;
   }
@@ -34,123 +34,128 @@ const many = (count: number) => Array.from({ length: count }, (_, i) => `q${i}`)
 Deno.test("a batch is pinned, answered and finished, with its snapshot's ts", async () => {
   const world = await started();
   assert.ok(world.pool.free);
-  const wave = world.wave("a", "b");
+  const batch = world.batch("a", "b");
   assert.equal(world.pool.free, false);
   world.pins(world.reader(0), 5);
   await settled();
-  assert.deepEqual([wave.pinnedAt, wave.results], [5, []]);
+  assert.deepEqual([batch.pinnedAt, batch.results], [5, []]);
   world.answers(world.reader(0), 0, 1);
-  assert.deepEqual(wave.results, ["a@5"]);
+  assert.deepEqual(batch.results, ["a@5"]);
   assert.equal(world.freed, 0);
   world.answers(world.reader(0), 1, 1);
   await settled();
-  assert.deepEqual([wave.results, wave.over, world.pool.free, world.freed], [["a@5", "b@5"], true, true, 1]);
+  assert.deepEqual([batch.results, batch.over, world.pool.free, world.freed], [
+    ["a@5", "b@5"],
+    true,
+    true,
+    1,
+  ]);
 });
 
 Deno.test("an empty run ends immediately, at main's ts", async () => {
   const world = await started();
-  const wave = world.wave();
+  const batch = world.batch();
   await settled();
-  assert.deepEqual([wave.pinnedAt, wave.over, world.pool.free], [1, true, true]);
+  assert.deepEqual([batch.pinnedAt, batch.over, world.pool.free], [1, true, true]);
 });
 
 Deno.test("a result newer than main's commits waits for the commits it contains", async () => {
   const world = await started();
-  const wave = world.wave("a");
+  const batch = world.batch("a");
   world.finds(world.reader(0), 3);
   world.answers(world.reader(0), 0, 1);
   await settled();
-  assert.deepEqual([wave.pinnedAt, wave.results, wave.over, world.pool.free], [3, [], false, true]);
+  assert.deepEqual([batch.pinnedAt, batch.results, batch.over, world.pool.free], [3, [], false, true]);
   world.pool.published(2);
-  assert.deepEqual(wave.results, []);
+  assert.deepEqual(batch.results, []);
   world.pool.published(3);
   await settled();
-  assert.deepEqual([wave.results, wave.over], [["a@3"], true]);
+  assert.deepEqual([batch.results, batch.over], [["a@3"], true]);
 });
 
 Deno.test("a result whose commits never arrive is returned at the time limit", async () => {
   const world = await started();
-  const wave = world.wave("a");
+  const batch = world.batch("a");
   world.finds(world.reader(0), 3);
   world.answers(world.reader(0), 0, 1);
   await world.clock.advance(9_000);
-  assert.deepEqual(wave.results, []);
+  assert.deepEqual(batch.results, []);
   await world.clock.advance(2_000);
-  assert.deepEqual(wave.results, ["a@3"]);
+  assert.deepEqual(batch.results, ["a@3"]);
 });
 
 Deno.test("a large batch is distributed over the free readers at one snapshot, a small one uses one", async () => {
   const world = await started({ readers: 3 });
-  const wave = world.wave(...many(40));
+  const batch = world.batch(...many(40));
   assert.deepEqual(world.readers.map((reader) => queriesOf(reader).length), [14, 13, 13]);
   for (const [i, reader] of world.readers.entries()) {
-    assert.equal(wave.pinnedAt, null, `before reader ${i}`);
+    assert.equal(batch.pinnedAt, null, `before reader ${i}`);
     world.pins(reader, 9);
     await settled();
   }
-  assert.deepEqual([world.readers.map(lastGoOf), wave.pinnedAt], [["run", "run", "run"], 9]);
+  assert.deepEqual([world.readers.map(lastGoOf), batch.pinnedAt], [["run", "run", "run"], 9]);
   for (const reader of world.readers) world.answers(reader, 0, queriesOf(reader).length);
-  assert.deepEqual(wave.results, many(40).map((path) => `${path}@9`));
+  assert.deepEqual(batch.results, many(40).map((path) => `${path}@9`));
   const before = world.readers.map(({ sent }) => sent.length);
-  world.wave(...many(16));
+  world.batch(...many(16));
   assert.equal(world.readers.filter(({ sent }, i) => sent.length > (before[i] ?? 0)).length, 1);
 });
 
 Deno.test("readers of a run that opened different commits open again until they agree", async () => {
   const world = await started({ readers: 3 });
-  const wave = world.wave(...many(48));
+  const batch = world.batch(...many(48));
   for (const [i, reader] of world.readers.entries()) world.pins(reader, 5 + (i % 2));
   assert.deepEqual(lastGoOf(world.reader(0)), "again");
   world.pins(world.reader(0), 6);
-  assert.equal(wave.pinnedAt, null);
+  assert.equal(batch.pinnedAt, null);
   world.pins(world.reader(2), 6);
   await settled();
-  assert.deepEqual([world.readers.map(lastGoOf), wave.pinnedAt], [["run", "run", "run"], 6]);
+  assert.deepEqual([world.readers.map(lastGoOf), batch.pinnedAt], [["run", "run", "run"], 6]);
   for (const reader of world.readers) world.answers(reader, 0, 16);
-  assert.deepEqual(wave.results, many(48).map((path) => `${path}@6`));
+  assert.deepEqual(batch.results, many(48).map((path) => `${path}@6`));
 });
 
 Deno.test("when commits arrive too fast for the readers, a run uses the reader with the newest snapshot", async () => {
   const world = await started({ readers: 2 });
-  const wave = world.wave(...many(32));
+  const batch = world.batch(...many(32));
   const [a, b] = [world.reader(0), world.reader(1)];
   world.pins(a, 5);
   world.pins(b, 6);
   world.pins(a, 7);
   world.pins(b, 8);
   await settled();
-  assert.deepEqual([[a, b].map(lastGoOf), wave.pinnedAt, world.pool.free], [["drop", "run"], 8, true]);
+  assert.deepEqual([[a, b].map(lastGoOf), batch.pinnedAt, world.pool.free], [["drop", "run"], 8, true]);
   world.answers(b, 0, 32);
-  assert.deepEqual(wave.results, many(32).map((path) => `${path}@8`));
+  assert.deepEqual(batch.results, many(32).map((path) => `${path}@8`));
   assert.ok(world.pool.free);
 });
 
 Deno.test("a reader that does not open its snapshot is not waited for: its queries go to others", async () => {
   const world = await started({ readers: 2 });
-  const wave = world.wave(...many(32));
+  const batch = world.batch(...many(32));
   world.pins(world.reader(0), 5);
   await world.clock.advance(6 * isolateLimits.slowQueryMs);
-  assert.deepEqual([lastGoOf(world.reader(0)), wave.pinnedAt], ["run", 5]);
+  assert.deepEqual([lastGoOf(world.reader(0)), batch.pinnedAt], ["run", 5]);
   world.answers(world.reader(0), 0, 16);
   await settled();
   const heir = world.readers.find((reader) => reader !== world.reader(1) && queriesOfNewest(reader) === "q1");
   assert.ok(heir !== undefined);
   world.pins(heir, 6);
   world.answers(heir, 0, 16);
-  assert.ok(wave.results.every((result) => result !== undefined));
+  assert.ok(batch.results.every((result) => result !== undefined));
   // A late answer only releases the reader.
   world.pins(world.reader(1), 7);
   assert.equal(lastGoOf(world.reader(1)), "drop");
   await settled();
-  assert.ok(wave.over);
+  assert.ok(batch.over);
 });
 
 Deno.test("a batch with more arguments than fit into one message is sent in several", async () => {
   const world = await started();
   const args = { text: "x".repeat(functionLimits.argsCharsMax / 2 - 1_000) };
-  const wave = world.wave(...many(5), args);
+  const batch = world.batch(...many(5), args);
   const sizes: number[] = [];
-  for (let ts = 1; !wave.over && ts < 9; ts++) {
+  for (let ts = 1; !batch.over && ts < 9; ts++) {
     const count = queriesOf(world.reader(0)).length;
     sizes.push(count);
     world.pins(world.reader(0), ts);
@@ -158,13 +163,13 @@ Deno.test("a batch with more arguments than fit into one message is sent in seve
     await settled();
   }
   assert.deepEqual(sizes, [2, 2, 1]);
-  assert.deepEqual([wave.pinnedAt, wave.results], [1, ["q0@1", "q1@1", "q2@2", "q3@2", "q4@3"]]);
+  assert.deepEqual([batch.pinnedAt, batch.results], [1, ["q0@1", "q1@1", "q2@2", "q3@2", "q4@3"]]);
 });
 
 Deno.test("a run started while no reader is free waits for one", async () => {
   const world = await started();
-  world.wave("a");
-  const second = world.wave("b");
+  world.batch("a");
+  const second = world.batch("b");
   world.pins(world.reader(0), 1);
   world.answers(world.reader(0), 0, 1);
   assert.deepEqual(queriesOf(world.reader(0)), ["b"]);
@@ -176,7 +181,7 @@ Deno.test("a run started while no reader is free waits for one", async () => {
 
 Deno.test("unanswered queries of a killed reader run again on another, at a newer snapshot", async () => {
   const world = await started();
-  const wave = world.wave("a", "b", "c");
+  const batch = world.batch("a", "b", "c");
   world.pins(world.reader(0), 1);
   world.answers(world.reader(0), 0, 1);
   world.reader(0).noted = { position: 1, startedAt: 1 };
@@ -186,44 +191,44 @@ Deno.test("unanswered queries of a killed reader run again on another, at a newe
   world.pins(world.reader(1), 4);
   world.answers(world.reader(1), 0, 2);
   await settled();
-  assert.deepEqual([wave.results, wave.pinnedAt, wave.over], [["a@1", "b@4", "c@4"], 1, true]);
+  assert.deepEqual([batch.results, batch.pinnedAt, batch.over], [["a@1", "b@4", "c@4"], 1, true]);
 });
 
 Deno.test("a run whose reader is lost before its snapshot opens is pinned later", async () => {
   const world = await started();
-  const wave = world.wave("a");
+  const batch = world.batch("a");
   const ready = Promise.withResolvers<void>();
   world.starter.delay = ready.promise;
   world.reader(0).dies("killed");
   await settled();
-  assert.equal(wave.pinnedAt, null);
+  assert.equal(batch.pinnedAt, null);
   ready.resolve();
   await settled();
   world.pins(world.reader(1), 3);
   await settled();
-  assert.equal(wave.pinnedAt, 3);
+  assert.equal(batch.pinnedAt, 3);
 });
 
-Deno.test("a wave is pinned when its last part is, though another part was lost", async () => {
+Deno.test("a batch is pinned when its last part is, though another part was lost", async () => {
   const world = await started({ readers: 2 });
-  const wave = world.wave(...many(32));
+  const batch = world.batch(...many(32));
   world.pins(world.reader(0), 5);
   world.reader(1).dies("killed");
   await settled();
-  assert.equal(wave.pinnedAt, 5);
+  assert.equal(batch.pinnedAt, 5);
   world.answers(world.reader(0), 0, 16);
   await settled();
   assert.equal(queriesOf(world.reader(0)).length, 16);
   world.pins(world.reader(0), 6);
   world.answers(world.reader(0), 0, 16);
   await settled();
-  assert.deepEqual(new Set(wave.results.map((result) => result.split("@")[1])), new Set(["5", "6"]));
-  assert.ok(wave.over);
+  assert.deepEqual(new Set(batch.results.map((result) => result.split("@")[1])), new Set(["5", "6"]));
+  assert.ok(batch.over);
 });
 
 Deno.test("a reader lost while it waits for others of its batch lets the others continue", async () => {
   const world = await started({ readers: 2 });
-  const wave = world.wave(...many(32));
+  const batch = world.batch(...many(32));
   world.pins(world.reader(0), 2);
   world.reader(0).dies("killed");
   await settled();
@@ -236,84 +241,84 @@ Deno.test("a reader lost while it waits for others of its batch lets the others 
   world.pins(heir, 3);
   world.answers(heir, 0, 16);
   await settled();
-  assert.ok(wave.over);
+  assert.ok(batch.over);
 });
 
 Deno.test("a crash fails the query that was running, with an unknown read set", async () => {
   const world = await started();
-  const wave = world.wave("a", "b");
+  const batch = world.batch("a", "b");
   world.pins(world.reader(0), 3);
   world.reader(0).noted = { position: 0, startedAt: 1 };
   world.reader(0).dies("crashed", "out of memory");
   await settled();
-  assert.deepEqual(wave.results, ["internal: The query ended its isolate (out of memory)@3"]);
-  assert.deepEqual([wave.answers[0]?.readSet, wave.answers[0]?.scope], [unknownReads, "session"]);
+  assert.deepEqual(batch.results, ["internal: The query ended its isolate (out of memory)@3"]);
+  assert.deepEqual([batch.answers[0]?.readSet, batch.answers[0]?.scope], [unknownReads, "session"]);
   assert.deepEqual(queriesOf(world.reader(1)), ["b"]);
 });
 
 Deno.test("a query fails after three lost readers", async () => {
   const world = await started();
-  const wave = world.wave("a", "b");
+  const batch = world.batch("a", "b");
   for (let i = 0; i < 3; i++) {
-    assert.deepEqual(wave.results, []);
+    assert.deepEqual(batch.results, []);
     const reader = world.reader(i);
     world.pins(reader, 1);
     reader.noted = { position: 0, startedAt: i };
     reader.dies("killed", "killed from outside");
     await settled();
   }
-  assert.deepEqual(wave.results, ["internal: The query ended its isolate (killed from outside)@1"]);
+  assert.deepEqual(batch.results, ["internal: The query ended its isolate (killed from outside)@1"]);
   assert.deepEqual(queriesOf(world.reader(3)), ["b"]);
 });
 
 Deno.test("a query over its time limit ends the reader and returns the error", async () => {
   const world = await started();
-  const wave = world.wave("a");
+  const batch = world.batch("a");
   world.pins(world.reader(0), 1);
   world.reader(0).noted = { position: 0, startedAt: 1 };
   await world.clock.advance(functionLimits.queryTimeoutMs);
-  assert.deepEqual(wave.results, []);
+  assert.deepEqual(batch.results, []);
   await world.clock.advance(3 * isolateLimits.slowQueryMs);
-  assert.deepEqual(wave.results, ["internal: The query took longer than 30 s@1"]);
+  assert.deepEqual(batch.results, ["internal: The query took longer than 30 s@1"]);
   assert.ok(world.reader(0).dead);
   assert.ok(world.pool.free);
 });
 
 Deno.test("a reader that never opens its snapshot is ended long before a query's time limit", async () => {
   const world = await started();
-  const wave = world.wave("a");
+  const batch = world.batch("a");
   await world.clock.advance(functionLimits.mutationTimeoutMs + 1_000);
   assert.ok(world.reader(0).dead);
   const other = world.readers.find(({ dead, sent }) => !dead && sent.length > 0);
   assert.ok(other !== undefined);
   world.pins(other, 2);
   world.answers(other, 0, 1);
-  assert.deepEqual(wave.results, ["a@2"]);
+  assert.deepEqual(batch.results, ["a@2"]);
 });
 
 Deno.test("queries behind a slow one are run by another reader, and late duplicates are dropped", async () => {
   const world = await started();
-  const wave = world.wave("slow", "b", "c");
+  const batch = world.batch("slow", "b", "c");
   world.pins(world.reader(0), 1);
   world.reader(0).noted = { position: 0, startedAt: 1 };
   await world.clock.advance(3 * isolateLimits.slowQueryMs);
   assert.deepEqual(queriesOf(world.reader(1)), ["b", "c"]);
   world.pins(world.reader(1), 2);
   world.answers(world.reader(1), 0, 1);
-  assert.deepEqual(wave.results[1], "b@2");
+  assert.deepEqual(batch.results[1], "b@2");
   // The slow one ends, and its reader continues with the reassigned calls.
   world.answers(world.reader(0), 0, 3);
   await settled();
-  assert.deepEqual([wave.results, wave.over], [["slow@1", "b@2", "c@1"], true]);
+  assert.deepEqual([batch.results, batch.over], [["slow@1", "b@2", "c@1"], true]);
   world.answers(world.reader(1), 1, 1);
-  assert.deepEqual(wave.results[2], "c@1");
+  assert.deepEqual(batch.results[2], "c@1");
   assert.ok(world.pool.free);
 });
 
 Deno.test("no more than the allowed readers are started, however many queries are slow", async () => {
   const world = await started();
   for (let i = 0; i < 10; i++) {
-    world.wave("slow");
+    world.batch("slow");
     for (const reader of world.readers) {
       if (reader.noted !== null || reader.sent.length === 0) continue;
       world.pins(reader, 1);
@@ -328,8 +333,8 @@ Deno.test("no more than the allowed readers are started, however many queries ar
 
 Deno.test("FA4 slow queries never use the last reader, and are scheduled fairly", async () => {
   const world = await started();
-  const by = (turn: string) => ({ turn, blame: turn });
-  world.wave("slow", { caller: by("a") });
+  const by = (queueKey: string) => ({ queueKey, blame: queueKey });
+  world.batch("slow", { caller: by("a") });
   world.pins(world.reader(0), 1);
   world.reader(0).noted = { position: 0, startedAt: 1 };
   await world.clock.advance(3 * isolateLimits.slowQueryMs);
@@ -341,15 +346,15 @@ Deno.test("FA4 slow queries never use the last reader, and are scheduled fairly"
   assert.equal(world.readers.length, 3);
   assert.ok(world.pool.slowFree());
   const more = [
-    world.slowWave("slow", by("a")),
-    world.slowWave("slow", by("a")),
-    world.slowWave("slow", by("b")),
+    world.slowBatch("slow", by("a")),
+    world.slowBatch("slow", by("a")),
+    world.slowBatch("slow", by("b")),
   ];
   await settled();
   const busy = () => world.readers.filter((reader) => queriesOfNewest(reader) === "slow").length;
   assert.equal(busy(), 3, "a fourth reader came for the next");
   assert.equal(world.readers.length, isolateLimits.readersMax);
-  const quick = world.wave("quick");
+  const quick = world.batch("quick");
   const last = world.readers.find((reader) => queriesOfNewest(reader) === "quick");
   assert.ok(last !== undefined);
   world.pins(last, 2);
@@ -369,7 +374,7 @@ Deno.test("a reader that is busy nearly all the time gets help, up to one reader
   const world = await started({ cores: 2 });
   for (let i = 0; i < 400; i++) {
     for (const [number, reader] of world.readers.entries()) {
-      world.wave("a");
+      world.batch("a");
       if (reader.sent.length === 0) continue;
       world.pins(reader, 1);
       await world.clock.advance(number === 0 ? 9 : 0);
@@ -387,8 +392,8 @@ Deno.test("the first query starts a reader, and waits for it", async () => {
   assert.ok(world.pool.free);
   const starting = Promise.withResolvers<void>();
   world.starter.delay = starting.promise;
-  const first = world.wave("a");
-  const second = world.slowWave("b", { turn: "x", blame: "x" });
+  const first = world.batch("a");
+  const second = world.slowBatch("b", { queueKey: "x", blame: "x" });
   assert.deepEqual([world.starter.starts, world.pool.free], [1, false]);
   // A start is no sign of slow queries, however long it takes.
   await world.clock.advance(5_000);
@@ -422,7 +427,7 @@ Deno.test("readers end when idle, the last one long after the last query, and le
   assert.equal(alive(), 2);
   await world.clock.advance(5 * isolateLimits.readerIdleMs);
   const reader = world.readers.find(({ dead }) => !dead) ?? assert.fail();
-  world.wave("a");
+  world.batch("a");
   world.pins(reader, 1);
   world.answers(reader, 0, 1);
   await world.clock.advance(5 * isolateLimits.readerIdleMs);
@@ -440,23 +445,23 @@ Deno.test("after a reader has died while idle, the next query starts another one
   await settled();
   assert.equal(world.readers.length, 1);
   assert.ok(world.pool.free);
-  const wave = world.wave("a");
+  const batch = world.batch("a");
   await settled();
   world.pins(world.reader(1), 2);
   world.answers(world.reader(1), 0, 1);
-  assert.deepEqual(wave.results, ["a@2"]);
+  assert.deepEqual(batch.results, ["a@2"]);
 });
 
 Deno.test("while no reader can be started tries become rare, and queries get an error in the end", async () => {
   const world = await started();
-  const wave = world.wave("a");
+  const batch = world.batch("a");
   world.starter.broken = "nonsense";
   world.reader(0).dies("killed");
   await world.clock.advance(20_000);
-  assert.deepEqual(wave.results, []);
+  assert.deepEqual(batch.results, []);
   assert.ok(world.starter.starts > 3 && world.starter.starts < 15, `${world.starter.starts} starts`);
   await world.clock.advance(isolateLimits.startMs);
-  assert.deepEqual(wave.results, ["internal: The app cannot be started: nonsense@1"]);
+  assert.deepEqual(batch.results, ["internal: The app cannot be started: nonsense@1"]);
   world.starter.broken = null;
   await world.clock.advance(5_000);
   assert.ok(world.pool.free);
@@ -464,21 +469,21 @@ Deno.test("while no reader can be started tries become rare, and queries get an 
 
 Deno.test("slow queries get an error as well while no reader can be started", async () => {
   const world = await started({ readers: 2 });
-  const wave = world.slowWave("a", { turn: "x", blame: "x" });
+  const batch = world.slowBatch("a", { queueKey: "x", blame: "x" });
   world.starter.broken = "nonsense";
   for (const reader of world.readers) reader.dies("killed");
   await world.clock.advance(20_000);
-  assert.deepEqual(wave.results, []);
+  assert.deepEqual(batch.results, []);
   await world.clock.advance(isolateLimits.startMs);
-  assert.deepEqual(wave.results, ["internal: The app cannot be started: nonsense@1"]);
+  assert.deepEqual(batch.results, ["internal: The app cannot be started: nonsense@1"]);
 });
 
 Deno.test("after replace, new queries use a reader with new code, and the old one finishes", async () => {
   const world = await started();
-  const first = world.wave("a");
+  const first = world.batch("a");
   world.pins(world.reader(0), 1);
   world.pool.replace();
-  const second = world.wave("b");
+  const second = world.batch("b");
   await settled();
   assert.deepEqual(queriesOf(world.reader(1)), ["b"]);
   assert.equal(world.reader(0).dead, false);
@@ -493,7 +498,7 @@ Deno.test("after replace, new queries use a reader with new code, and the old on
 
 Deno.test("hold waits for the snapshots of running queries, and later queries wait for new code", async () => {
   const world = await started();
-  const first = world.wave("a");
+  const first = world.batch("a");
   let held = false;
   const holding = world.pool.hold().then(() => held = true);
   await settled();
@@ -501,7 +506,7 @@ Deno.test("hold waits for the snapshots of running queries, and later queries wa
   world.pins(world.reader(0), 1);
   await holding;
   world.answers(world.reader(0), 0, 1);
-  const second = world.wave("b");
+  const second = world.batch("b");
   assert.equal(world.pool.free, false);
   world.pool.replace();
   world.pool.release();
@@ -514,13 +519,13 @@ Deno.test("hold waits for the snapshots of running queries, and later queries wa
 
 Deno.test("a reader that was starting when the code was replaced ends, and another one runs its queries", async () => {
   const world = new ReaderWorld();
-  const wave = world.wave("a");
+  const batch = world.batch("a");
   world.pool.replace();
   await settled();
   assert.deepEqual(world.readers.map(({ dead }) => dead), [true, false]);
   world.pins(world.reader(1), 2);
   world.answers(world.reader(1), 0, 1);
-  assert.deepEqual(wave.results, ["a@2"]);
+  assert.deepEqual(batch.results, ["a@2"]);
 });
 
 Deno.test("a reader that was prepared when the code was replaced is started again", async () => {
@@ -533,26 +538,26 @@ Deno.test("a reader that was prepared when the code was replaced is started agai
 
 Deno.test("after replace, a reader with new code starts although old ones use every slot", async () => {
   const world = await started({ readers: isolateLimits.readersMax });
-  world.wave(...many(16 * isolateLimits.readersMax));
+  world.batch(...many(16 * isolateLimits.readersMax));
   assert.equal(world.readers.length, isolateLimits.readersMax);
   world.pool.replace();
-  const wave = world.wave("b");
+  const batch = world.batch("b");
   await settled();
   const reader = world.reader(isolateLimits.readersMax);
   assert.deepEqual(queriesOf(reader), ["b"]);
   world.pins(reader, 2);
   world.answers(reader, 0, 1);
-  assert.deepEqual(wave.results, ["b@2"]);
+  assert.deepEqual(batch.results, ["b@2"]);
 });
 
 Deno.test("a reader that was starting when the pool closed ends without an error", async () => {
   for (const broken of [null, "The server is stopping"]) {
     const world = new ReaderWorld();
-    const wave = world.wave("a");
+    const batch = world.batch("a");
     world.starter.broken = broken;
     await world.pool.close();
     await settled();
-    assert.match(String(wave.results), /stopping/);
+    assert.match(String(batch.results), /stopping/);
     assert.ok(world.readers.every(({ dead }) => dead));
     assert.deepEqual(world.warnings, []);
   }
@@ -561,9 +566,9 @@ Deno.test("a reader that was starting when the pool closed ends without an error
 for (
   const [what, sends] of Object.entries<(world: ReaderWorld) => void>({
     "answers before the snapshot is open": (world) => world.answers(world.reader(0), 0, 1),
-    "answers of another wave": (world) => {
+    "answers of another batch": (world) => {
       world.pins(world.reader(0), 1);
-      world.reader(0).sends({ type: "QueryBatchAnswers", wave: 77, from: 0, answers: [], last: false });
+      world.reader(0).sends({ type: "QueryBatchAnswers", batch: 77, from: 0, answers: [], last: false });
     },
     "answers from the middle": (world) => {
       world.pins(world.reader(0), 1);
@@ -587,21 +592,21 @@ for (
 ) {
   Deno.test(`${what} from a reader: it is ended and the batch runs again`, async () => {
     const world = await started();
-    const wave = world.wave("a", "b");
+    const batch = world.batch("a", "b");
     sends(world);
     assert.ok(world.reader(0).dead);
     await settled();
     world.pins(world.reader(1), 4);
     world.answers(world.reader(1), 0, 2);
-    assert.deepEqual(wave.results, ["a@4", "b@4"]);
+    assert.deepEqual(batch.results, ["a@4", "b@4"]);
   });
 }
 
 Deno.test("a query with an invalid result gets an error after three readers, the others of its batch their results", async () => {
   const world = await started();
-  const wave = world.wave("a", "bad", "c");
+  const batch = world.batch("a", "bad", "c");
   const answered = new Set<unknown>();
-  for (let i = 0; i < 20 && !wave.over; i++) {
+  for (let i = 0; i < 20 && !batch.over; i++) {
     for (const reader of world.readers) {
       const asked = reader.sent.findLast(({ type }) => type === "RunQueryBatch");
       if (reader.dead || asked === undefined || answered.has(asked)) continue;
@@ -609,18 +614,18 @@ Deno.test("a query with an invalid result gets an error after three readers, the
       world.pins(reader, 1);
       // Like a real one, it records nothing after the answers are sent.
       if (queriesOf(reader).includes("bad")) {
-        const { wave } = reader.last("RunQueryBatch");
-        reader.sends({ type: "QueryBatchAnswers", wave, from: 0, answers: "HACK" as never, last: true });
+        const { batch } = reader.last("RunQueryBatch");
+        reader.sends({ type: "QueryBatchAnswers", batch, from: 0, answers: "HACK" as never, last: true });
       } else world.answers(reader, 0, queriesOf(reader).length);
     }
     await world.clock.advance(200);
   }
-  assert.equal(wave.results[0], "a@1");
+  assert.equal(batch.results[0], "a@1");
   assert.match(
-    String(wave.results[1]),
+    String(batch.results[1]),
     /^internal: The query ended its isolate \(Answers .* were not awaited\)@1$/,
   );
-  assert.equal(wave.results[2], "c@1");
+  assert.equal(batch.results[2], "c@1");
   assert.equal(world.readers.filter(({ dead }) => dead).length, 3);
 });
 
@@ -633,10 +638,10 @@ for (
 ) {
   Deno.test(`a result ${what} ends the reader, and finally the query`, async () => {
     const world = await started();
-    const wave = world.wave("a");
+    const batch = world.batch("a");
     for (let i = 0; i < 3; i++) {
       const reader = world.reader(i);
-      assert.deepEqual(wave.results, []);
+      assert.deepEqual(batch.results, []);
       world.pins(reader, 1);
       const [outcome, segments] = frame;
       const answer = {
@@ -646,22 +651,22 @@ for (
         nondeterministic: false,
       } as const;
       const answers = [{ ...answer, durationMs: 1 }];
-      const { wave: number } = reader.last("RunQueryBatch");
-      reader.sends({ type: "QueryBatchAnswers", wave: number, from: 0, answers, last: true }, segments);
+      const { batch: number } = reader.last("RunQueryBatch");
+      reader.sends({ type: "QueryBatchAnswers", batch: number, from: 0, answers, last: true }, segments);
       assert.ok(reader.dead);
       await world.clock.advance(1_000);
     }
-    assert.match(String(wave.results), /^internal: The query ended its isolate /);
+    assert.match(String(batch.results), /^internal: The query ended its isolate /);
   });
 }
 
 Deno.test("close answers pending queries, ends the readers and leaves no timer", async () => {
   const world = await started({ readers: 2 });
-  const waves = [world.wave("a"), world.wave("b"), world.wave("c")];
+  const batches = [world.batch("a"), world.batch("b"), world.batch("c")];
   world.pins(world.reader(0), 1);
   await world.pool.close();
   await settled();
-  for (const { results, over } of waves) {
+  for (const { results, over } of batches) {
     assert.match(String(results), /stopping/);
     assert.ok(over);
   }

@@ -280,7 +280,7 @@ Deno.test("close does not wait longer for a batch than a mutation may take", asy
 
 Deno.test("FA3 a slow batch returns the rest, which run after calls that others have made since", async () => {
   const world = await started();
-  const by = (turn: string) => ({ caller: { turn, blame: turn } });
+  const by = (queueKey: string) => ({ caller: { queueKey, blame: queueKey } });
   for (const path of ["slow", "slow", "slow"]) world.mutate(path, by("a"));
   await settled();
   assert.deepEqual(world.batch, ["slow", "slow", "slow"]);
@@ -326,7 +326,7 @@ Deno.test("close refuses a replacement that waits for a batch", async () => {
 
 Deno.test("FA3 a full queue accepts a call of a caller with few calls", async () => {
   const world = await started();
-  const by = (turn: string) => ({ caller: { turn, blame: turn } });
+  const by = (queueKey: string) => ({ caller: { queueKey, blame: queueKey } });
   const calls = Array.from(
     { length: isolateLimits.queuedMutationsMax },
     () => world.mutate("a", by("greedy")),

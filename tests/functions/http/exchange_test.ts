@@ -168,7 +168,7 @@ Deno.test("requests over the limit wait in order, and those over the queue's lim
       route: "GET /*",
       identity: anonymous,
       // One caller may use at most half of the slots.
-      caller: { turn: `${i % 4}`, blame: `${i % 4}` },
+      caller: { queueKey: `${i % 4}`, blame: `${i % 4}` },
     });
   const all = routeLimits.requestsMax + routeLimits.requestsWaitingMax;
   const answers = Array.from({ length: all }, (_, i) => ask(i));

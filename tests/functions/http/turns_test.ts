@@ -22,7 +22,7 @@ class Setup {
       request: new Request("http://localhost/route"),
       route: "route",
       identity: anonymous,
-      caller: { turn: who, blame: who },
+      caller: { queueKey: who, blame: who },
     });
   }
 

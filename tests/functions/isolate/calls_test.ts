@@ -223,7 +223,7 @@ Deno.test("queries return their value, or an error with a cause", async (t) => {
 
   await t.step("reads of the identity are reported", async () => {
     const identity = user("u1", "s1");
-    const [ping, ids, who, session, spread] = (await reader.wave(
+    const [ping, ids, who, session, spread] = (await reader.queryBatch(
       ["ping", notes("ids"), notes("who"), notes("session"), notes("spread")].map((path) =>
         call(path, {}, { identity })
       ),

@@ -187,12 +187,12 @@ export class TestIsolate implements AsyncDisposable {
     return value;
   }
 
-  /** Runs queries as one wave. */
-  async wave(
+  /** Runs queries as one batch. */
+  async queryBatch(
     queries: readonly WireCall[],
   ): Promise<{ readonly ts: number; readonly answers: QueryAnswer[] }> {
-    const wave = ++this.#batches;
-    await this.send({ type: "RunQueryBatch", wave, queries });
+    const batch = ++this.#batches;
+    await this.send({ type: "RunQueryBatch", batch, queries });
     const pinned = (await this.next()).message;
     if (pinned.type !== "Pinned") throw new Error(`Unexpected ${pinned.type}`);
     const answers: QueryAnswer[] = [];
@@ -213,7 +213,7 @@ export class TestIsolate implements AsyncDisposable {
     args: Record<string, unknown> = {},
     rest: Partial<WireCall> = {},
   ): Promise<QueryAnswer> {
-    const { answers } = await this.wave([call(udfPath, args, rest)]);
+    const { answers } = await this.queryBatch([call(udfPath, args, rest)]);
     const [answer] = answers;
     if (answer === undefined) throw new Error("No answer");
     return answer;

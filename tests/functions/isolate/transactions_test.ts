@@ -226,16 +226,16 @@ Deno.test("the writer runs batches in order, in groups, each call once", async (
   });
 });
 
-Deno.test("a reader answers a wave from one snapshot", async (t) => {
+Deno.test("a reader answers a batch from one snapshot", async (t) => {
   await using workspace = new Workspace(app);
   await using writer = await workspace.start("writer");
   await using reader = await workspace.start("reader");
   await writer.mutate("counters:add", { name: "a" });
 
   await t.step("commits after pinning are not visible", async () => {
-    await reader.send({ type: "RunQueryBatch", wave: 1, queries: [call("counters:value", { name: "a" })] });
+    await reader.send({ type: "RunQueryBatch", batch: 1, queries: [call("counters:value", { name: "a" })] });
     const pinned = (await reader.next()).message;
-    assert.deepEqual(pinned, { type: "Pinned", wave: 1, ts: 1 });
+    assert.deepEqual(pinned, { type: "Pinned", batch: 1, ts: 1 });
     await writer.mutate("counters:add", { name: "a" });
     const { message, segments } = await reader.next();
     assert.equal(message.type === "QueryBatchAnswers" && message.last, true);
@@ -255,8 +255,8 @@ Deno.test("a reader answers a wave from one snapshot", async (t) => {
   await t.step("a ready answer does not wait for a run that was slow the last time", async () => {
     const quick = call("counters:value", { name: "a" });
     const slow = call("counters:slow");
-    await reader.wave([quick, slow]);
-    await reader.send({ type: "RunQueryBatch", wave: 99, queries: [quick, slow] });
+    await reader.queryBatch([quick, slow]);
+    await reader.send({ type: "RunQueryBatch", batch: 99, queries: [quick, slow] });
     const froms: number[] = [];
     for (let last = false; !last;) {
       const { message } = await reader.next();
@@ -267,7 +267,7 @@ Deno.test("a reader answers a wave from one snapshot", async (t) => {
     assert.deepEqual(froms, [0, 1]);
   });
 
-  await t.step("an empty wave is pinned and ends", async () => {
-    assert.deepEqual(await reader.wave([]), { ts: 2, answers: [] });
+  await t.step("an empty batch is pinned and ends", async () => {
+    assert.deepEqual(await reader.queryBatch([]), { ts: 2, answers: [] });
   });
 });

@@ -18,7 +18,7 @@ export type FromBystander =
 
 /** Time between an answer and the next call of the same kind. */
 const PAUSE_MS = 15;
-const FAILURES_TOLD_MAX = 5;
+const FAILURES_MAX = 5;
 /** Mutations before latencies count, because first runs take longer. */
 const WARM_MUTATIONS = 10;
 
@@ -31,7 +31,7 @@ let stopped = false;
 let awaited: { readonly n: number; answered: () => void; shown: () => void } | null = null;
 
 function failed(what: string): void {
-  if (!stopped && failures.length < FAILURES_TOLD_MAX) failures.push(what);
+  if (!stopped && failures.length < FAILURES_MAX) failures.push(what);
 }
 
 /** Lateness of its own pauses, which shows how busy the machine is. */

@@ -26,7 +26,9 @@ class World implements AsyncDisposable {
     const calls = {
       queryInWriter: () =>
         this.unreadable-- > 0
-          ? Promise.reject(new SystemCallError("underWay", { message: "busy", retryable: true, data: null }))
+          ? Promise.reject(
+            new SystemCallError("pathsInFlight", { message: "busy", retryable: true, data: null }),
+          )
           : Promise.resolve(this.marked ? [ID] : []),
     } as unknown as SystemCalls;
     const steps = { take: () => this.#take() } as unknown as MigrationSteps;

@@ -9,7 +9,7 @@ import { exportFiles, exportNewest, holdContents } from "../../../mod/ops/tables
 import { anyTable, TestDatabase } from "../../engine/support.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 
-const nobodyElse = {
+const onlyExport = {
   signal: new AbortController().signal,
   onWait: () => assert.fail("there is no other export"),
 };
@@ -51,7 +51,7 @@ class Place implements AsyncDisposable {
 Deno.test("[EX16] files deleted during the export are exported, without a snapshot waiting for them", async () => {
   await using place = new Place();
   const files = [await place.add("before it began"), await place.add("and another")];
-  const hold = await holdContents(place.folder.at("data"), nobodyElse);
+  const hold = await holdContents(place.folder.at("data"), onlyExport);
   assert.ok(hold !== null);
   await using held = hold;
   files.push(await place.add("since it began"));
@@ -83,7 +83,7 @@ Deno.test("[EX16] files deleted during the export are exported, without a snapsh
 Deno.test("[EX16] files created since the first links are linked before they are listed", async () => {
   await using place = new Place();
   await place.add("before");
-  const held = await holdContents(place.folder.at("data"), nobodyElse);
+  const held = await holdContents(place.folder.at("data"), onlyExport);
   assert.ok(held !== null);
   await using files = held;
   const added = [await place.add("one"), await place.add("two")];
@@ -103,7 +103,7 @@ Deno.test("[EX16] files created since the first links are linked before they are
 Deno.test("[EX16] the export restarts for a file deleted before it was linked, but not for a lost one", async () => {
   await using place = new Place();
   const kept = await place.add("kept");
-  const held = await holdContents(place.folder.at("data"), nobodyElse);
+  const held = await holdContents(place.folder.at("data"), onlyExport);
   assert.ok(held !== null);
   await using files = held;
   let opened = 0;
@@ -144,9 +144,9 @@ Deno.test("[EX16] linking can be aborted, and errors of the data folder are attr
   await using place = new Place();
   await place.add("one");
   const data = place.folder.at("data");
-  const stopped = holdContents(data, { ...nobodyElse, signal: AbortSignal.abort(new Error("stopped")) });
+  const stopped = holdContents(data, { ...onlyExport, signal: AbortSignal.abort(new Error("stopped")) });
   await assert.rejects(stopped, /stopped/);
-  const held = await holdContents(data, nobodyElse);
+  const held = await holdContents(data, onlyExport);
   assert.ok(held !== null);
   await using files = held;
   const work = join(data, "storage/export-work");
@@ -180,7 +180,7 @@ Deno.test("[EX16] missing contents abort the export without leftovers", async ()
   const { path, id } = await place.add("lost");
   await Deno.remove(path);
   {
-    const held = await holdContents(place.folder.at("data"), nobodyElse);
+    const held = await holdContents(place.folder.at("data"), onlyExport);
     assert.ok(held !== null);
     await using files = held;
     using snapshot = openExport(place.database.path);
@@ -201,10 +201,10 @@ Deno.test("[EX16] only one export at a time links files, and leftovers of a kill
   const left = join(data, "storage/export-work/all/aa");
   await Deno.mkdir(left, { recursive: true });
   await Deno.writeTextFile(join(left, "old"), "left behind");
-  const first = await holdContents(data, nobodyElse);
+  const first = await holdContents(data, onlyExport);
   await assert.rejects(Deno.stat(join(left, "old")), Deno.errors.NotFound);
   const waits = Promise.withResolvers<void>();
-  const second = holdContents(data, { ...nobodyElse, onWait: waits.resolve });
+  const second = holdContents(data, { ...onlyExport, onWait: waits.resolve });
   await waits.promise;
   await WorkFolder.removeAbandoned(data);
   assert.equal((await Deno.stat(left)).isDirectory, true);

@@ -121,11 +121,12 @@ Deno.test("[IM4] bad rows are reported with file, line and field, and nothing is
     [`{"text": ${JSON.stringify("x".repeat(1_048_576))}}`, /longer than 1048576 characters/],
   ];
   for (const [line, message] of cases) {
-    const [head, told = "", ...more] = (await world.refusal(source("notes", `${good}\n\n${line}\n${good}\n`)))
-      .split("\n");
+    const [head, line3 = "", ...more] =
+      (await world.refusal(source("notes", `${good}\n\n${line}\n${good}\n`)))
+        .split("\n");
     assert.equal(head, "Nothing was imported.");
-    assert.match(told, /^notes\.jsonl, line 3: /);
-    assert.match(told, message);
+    assert.match(line3, /^notes\.jsonl, line 3: /);
+    assert.match(line3, message);
     assert.deepEqual(more, []);
   }
   assert.deepEqual(await world.rows("notes"), []);
@@ -212,14 +213,14 @@ Deno.test("[IM7] rows are written in bounded commits, and progress is reported",
   const sizes: number[] = [];
   world.host.onCommits((entries) => sizes.push(...entries.map(({ changes }) => changes.length)));
   const rows = Array.from({ length: 600 }, (_, n) => ({ text: String(n) }));
-  const told: string[] = [];
+  const reported: string[] = [];
   await world.import(
     source("notes", jsonl(rows)),
     "insert",
-    ({ step, rows }) => told.push(`${step} ${rows}`),
+    ({ step, rows }) => reported.push(`${step} ${rows}`),
   );
   assert.deepEqual(sizes, [256, 256, 88]);
-  assert.deepEqual(told, [
+  assert.deepEqual(reported, [
     "checked 256",
     "checked 512",
     "checked 600",

@@ -297,7 +297,7 @@ Deno.test("[IM21] a detached import continues without its client, others do not"
 });
 
 /** A world in which the third written batch blocks until released. */
-function heldWorld(): { world: RoutesWorld; held: Promise<void>; letGo: () => void } {
+function heldWorld(): { world: RoutesWorld; held: Promise<void>; release: () => void } {
   const [held, going] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   let writes = 0;
   const world: RoutesWorld = new RoutesWorld(async (call) => {
@@ -307,12 +307,12 @@ function heldWorld(): { world: RoutesWorld; held: Promise<void>; letGo: () => vo
     }
     return await world.host.mutate(call);
   });
-  return { world, held: held.promise, letGo: going.resolve };
+  return { world, held: held.promise, release: going.resolve };
 }
 
 for (const mode of ["insert", "replace"] as const) {
   Deno.test(`[IM22] an import interrupted by a server stop is reported after the restart: ${mode}`, async () => {
-    const { world, held, letGo } = heldWorld();
+    const { world, held, release } = heldWorld();
     await using _ = world;
     for (let n = 0; n < 3; n++) await world.insert("notes", { text: "before" });
     const answer = world.post(`notes?mode=${mode}`, row.repeat(700));
@@ -333,7 +333,7 @@ for (const mode of ["insert", "replace"] as const) {
       ["importRows", "notes", mode, "interrupted", 512, mode === "replace" ? 3 : undefined],
     );
     // If it still exists, it does not continue, so the report remains true.
-    letGo();
+    release();
     const { status, body } = await answer;
     assert.deepEqual([status, body.errorData?.code], [500, "import_stopped"]);
     assert.match(body.errorMessage ?? "", /The server that ran the import was replaced\n.*512 rows written/);
@@ -345,7 +345,7 @@ for (const mode of ["insert", "replace"] as const) {
 }
 
 Deno.test("[IM22] an import is canceled between batches; a running one cannot be deleted", async () => {
-  const { world, held, letGo } = heldWorld();
+  const { world, held, release } = heldWorld();
   await using _ = world;
   const answer = world.post("notes", row.repeat(700));
   await held;
@@ -353,7 +353,7 @@ Deno.test("[IM22] an import is canceled between batches; a running one cannot be
   await world.forget(running?.["_id"]);
   assert.equal((await world.works()).length, 1);
   await world.asAdmin("_admin/work:cancel", { workId: running?.["_id"] });
-  letGo();
+  release();
   assert.match((await answer).body.errorMessage ?? "", /The import was canceled\n.*512 rows written/);
   assert.deepEqual((await world.works()).map(({ state, changed }) => [state, changed]), [["canceled", 512]]);
   assert.equal((await world.rows("notes")).length, 512);

@@ -18,7 +18,7 @@ import { documentsIn, type Model } from "./rig.ts";
 import { SmallDisk, smallDiskMissing } from "./small_disk.ts";
 
 const missing = await smallDiskMissing();
-const leftOut = missing === null ? "" : ` (skipped: ${missing})`;
+const skipReason = missing === null ? "" : ` (skipped: ${missing})`;
 
 const functions = {
   "schema.ts": `
@@ -122,7 +122,7 @@ async function notesRestored(replica: string, folder: TempFolder): Promise<numbe
 
 Deno.test({
   name:
-    `[RP7] [RP8] [HC10] on a full disk with a growing journal commits are refused, no acknowledged commit is lost, and all continues with space${leftOut}`,
+    `[RP7] [RP8] [HC10] on a full disk with a growing journal commits are refused, no acknowledged commit is lost, and all continues with space${skipReason}`,
   ignore: missing !== null,
   fn: async () => {
     await using folder = new TempFolder();
@@ -160,7 +160,7 @@ Deno.test({
 
 Deno.test({
   name:
-    `[RP7] a target with a full disk delays no commit, and receives all of them when space is free${leftOut}`,
+    `[RP7] a target with a full disk delays no commit, and receives all of them when space is free${skipReason}`,
   ignore: missing !== null,
   fn: async () => {
     await using folder = new TempFolder();

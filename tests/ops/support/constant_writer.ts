@@ -17,7 +17,7 @@ const FILES_KEPT = 30;
 /** While nothing may be deleted. */
 const FILES_MAX = 300;
 /** A backup retries its snapshot for each, up to a limit. */
-const GONE_AT_ONCE = opsLimits.snapshotAttemptsMax - 1;
+const REMOVED_AT_ONCE = opsLimits.snapshotAttemptsMax - 1;
 
 const [dataDir = ""] = Deno.args;
 using writer = openWriterDatabase(join(dataDir, "data.db"), { now: () => Date.now() });
@@ -35,13 +35,13 @@ interface StoredFile {
 let files: StoredFile[] = [];
 /** Files that may be deleted; `null` allows all. */
 let old: Set<StoredFile> | null = null;
-let goneAtOnce = 0;
+let removedAtOnce = 0;
 let commits = 0;
 let ended = false;
 
 (async () => {
   for await (const line of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {
-    if (line.startsWith("for a backup")) [old, goneAtOnce] = [new Set(files), 0];
+    if (line.startsWith("for a backup")) [old, removedAtOnce] = [new Set(files), 0];
     await Deno.stdout.write(new TextEncoder().encode(`${commits}\n`));
   }
   ended = true;
@@ -88,5 +88,5 @@ function deleteFile(): boolean {
 
 function mayGo(file: StoredFile): boolean {
   if (old === null || old.has(file) || (Deno.statSync(file.path).nlink ?? 1) > 1) return true;
-  return goneAtOnce++ < GONE_AT_ONCE;
+  return removedAtOnce++ < REMOVED_AT_ONCE;
 }

@@ -122,7 +122,7 @@ export class World implements AsyncDisposable {
     for (let turn = 0; calm < 3; turn++) {
       if (turn > TURNS_MAX) throw new Error("There is no end to what runs");
       await new Promise((resolve) => setTimeout(resolve, 0));
-      const idle = this.#host.callsUnderWay === this.holds.held && !this.#hub.busy;
+      const idle = this.#host.callsInFlight === this.holds.held && !this.#hub.busy;
       if ((this.clock.nextAt ?? Infinity) <= this.clock.now()) this.clock.moveTo(this.clock.now());
       else if (idle) calm++;
       else calm = 0;

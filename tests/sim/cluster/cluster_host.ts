@@ -47,7 +47,7 @@ export interface ClusterHostOptions {
   /** Where mutations of one that follows run. */
   readonly toLeader: LeaderPort;
   /** Called with the contents of a row, before any other listener. */
-  readonly onSealed: (row: JournalRow, group: readonly RunCall[]) => void;
+  readonly onPrepared: (row: JournalRow, group: readonly RunCall[]) => void;
   /** Called with calls that were not committed as far as this server knows; `known`: they certainly were not. */
   readonly onRefused: (
     calls: readonly MutationCall[],
@@ -127,7 +127,7 @@ export class ClusterHost extends ReadingHost {
 
   /** Runs a group of waiting mutations; it is committed when its row is appended. */
   commit(count: number): void {
-    const { rows, onSealed } = this.#options;
+    const { rows, onPrepared } = this.#options;
     if (this.#open !== null || this.#queued.length === 0 || rows === null) return;
     const group = this.#queued.splice(0, count);
     this.#writer.openGroup();
@@ -140,7 +140,7 @@ export class ClusterHost extends ReadingHost {
     const row = this.#writer.prepareCommit("");
     const ran = answered.some(({ answer: { replayed } }) => !replayed);
     if (row === null && !ran) return this.#commit(this.#open);
-    if (row !== null) onSealed(row, answered.map(({ waiting: { call }, answer }) => ({ call, answer })));
+    if (row !== null) onPrepared(row, answered.map(({ waiting: { call }, answer }) => ({ call, answer })));
     void rows.append(row).then((refused) => {
       if (!this.#closed && this.#open !== null) this.#appended(row, { refused, rows, open: this.#open });
     });
@@ -166,7 +166,7 @@ export class ClusterHost extends ReadingHost {
     }
     this.#ts = answered.reached.ts;
     const group = new AppliedGroup(rows, JSON.parse(JSON.stringify(answered)));
-    this.tellFollowed(group);
+    this.publishFollowed(group);
     this.#answers.published(this.#ts);
     this.#inFlight.answer(group);
   }
@@ -210,7 +210,7 @@ export class ClusterHost extends ReadingHost {
 
   #report(entries: readonly CommitEntry[], ts: number): void {
     this.#ts = ts;
-    this.tellCommits(entries);
+    this.publishCommits(entries);
     this.#answers.published(ts);
   }
 }

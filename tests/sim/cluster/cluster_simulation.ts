@@ -140,7 +140,7 @@ class ClusterSimulation implements Disposable {
         generation,
         firstSeq: first.seq,
         waits: !letsInAtOnce,
-        onSealed: ({ sum }, group) => {
+        onPrepared: ({ sum }, group) => {
           // A caller without the response may repeat its call, here or at another server: it may result in the very same row.
           const { by } = this.#sealed.get(sum) ?? { by: new Set() };
           this.#sealed.set(sum, { group, by: by.add(name) });

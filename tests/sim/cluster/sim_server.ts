@@ -22,7 +22,7 @@ import { ClusterHost, type ClusterHostOptions } from "./cluster_host.ts";
 import { type SharedLog, SimConnection } from "./shared_log.ts";
 import { SimLink } from "./sim_link.ts";
 
-export interface SimServerOptions extends Pick<ClusterHostOptions, "onSealed" | "onRefused" | "path"> {
+export interface SimServerOptions extends Pick<ClusterHostOptions, "onPrepared" | "onRefused" | "path"> {
   readonly name: string;
   readonly clock: Clock;
   readonly random: Random;
@@ -275,7 +275,7 @@ export class SimServer implements Disposable {
   #serve(role: Served["role"], at: Reached | null): void {
     const process = this.#process;
     if (process === null) return;
-    const { path, clock, random, authenticator, firstSeq, onSealed, onRefused } = this.options;
+    const { path, clock, random, authenticator, firstSeq, onPrepared, onRefused } = this.options;
     const { epoch } = process.lease;
     const rows = role === "leader" && epoch !== null && at !== null
       ? new PostgresRows({
@@ -295,7 +295,7 @@ export class SimServer implements Disposable {
       clock,
       rows,
       toLeader: process.calls,
-      onSealed,
+      onPrepared,
       onRefused,
     });
     const hub = new Hub({ host, authenticator, dev: false, clock, later: queueMicrotask });

@@ -97,7 +97,7 @@ export class EngineHost extends ReadingHost {
     if (group === null) return;
     this.#unreported = null;
     this.#ts = this.#writer.ts;
-    this.tellCommits(group.entries);
+    this.publishCommits(group.entries);
     for (const { mutation, answer } of group.answered) mutation.resolve(answer);
   }
 

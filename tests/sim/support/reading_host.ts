@@ -7,7 +7,7 @@ import { mutations, queries } from "./app.ts";
 import { runQuery, schema } from "./engine_runs.ts";
 import type { Random } from "./random.ts";
 
-interface RunningWave {
+interface RunningBatch {
   readonly queries: readonly FunctionCall[];
   readonly onAnswer: (index: number, answer: QueryAnswer) => void;
   readonly pinned: PromiseWithResolvers<number>;
@@ -15,9 +15,9 @@ interface RunningWave {
   left: number;
 }
 
-/** Queries of a wave that one reader has. */
+/** Queries of a batch that one reader has. */
 interface Part {
-  readonly wave: RunningWave;
+  readonly batch: RunningBatch;
   readonly indices: number[];
 }
 
@@ -31,7 +31,7 @@ interface Reader {
 export abstract class ReadingHost extends HostDouble implements Disposable {
   protected readonly random: Random;
   #readers: Reader[] = [];
-  readonly #unpinned: RunningWave[] = [];
+  readonly #unpinned: RunningBatch[] = [];
   /** Parts of batches whose reader died. */
   readonly #lost: Part[] = [];
 
@@ -69,15 +69,15 @@ export abstract class ReadingHost extends HostDouble implements Disposable {
     asked: readonly FunctionCall[],
     onAnswer: (index: number, answer: QueryAnswer) => void,
   ): QueryBatchRun {
-    const wave: RunningWave = {
+    const batch: RunningBatch = {
       queries: asked,
       onAnswer,
       pinned: Promise.withResolvers(),
       done: Promise.withResolvers(),
       left: asked.length,
     };
-    this.#unpinned.push(wave);
-    return { pinned: wave.pinned.promise, done: wave.done.promise };
+    this.#unpinned.push(batch);
+    return { pinned: batch.pinned.promise, done: batch.done.promise };
   }
 
   /** Whether readers have anything to do. */
@@ -86,7 +86,7 @@ export abstract class ReadingHost extends HostDouble implements Disposable {
       this.#readers.some(({ part }) => part !== null);
   }
 
-  /** Opens the snapshots of the oldest wave that has none, and of what lost readers left. */
+  /** Opens the snapshots of the oldest batch that has none, and of what lost readers left. */
   pin(): void {
     const free = this.#readers.filter(({ part }) => part === null);
     const lost = this.#lost.shift();
@@ -96,17 +96,17 @@ export abstract class ReadingHost extends HostDouble implements Disposable {
       else this.#open(reader, lost);
       return;
     }
-    const wave = this.#unpinned[0];
-    if (wave === undefined || free.length === 0) return;
+    const batch = this.#unpinned[0];
+    if (batch === undefined || free.length === 0) return;
     this.#unpinned.shift();
-    const parts = Math.min(free.length, wave.queries.length, 1 + this.random.below(2));
+    const parts = Math.min(free.length, batch.queries.length, 1 + this.random.below(2));
     let ts = 0;
     for (let p = 0; p < parts; p++) {
       const reader = free[p];
-      const indices = [...wave.queries.keys()].filter((index) => index % parts === p);
-      if (reader !== undefined) ts = this.#open(reader, { wave, indices });
+      const indices = [...batch.queries.keys()].filter((index) => index % parts === p);
+      if (reader !== undefined) ts = this.#open(reader, { batch, indices });
     }
-    wave.pinned.resolve(ts);
+    batch.pinned.resolve(ts);
   }
 
   /** A reader answers the next of its queries. */
@@ -117,13 +117,13 @@ export abstract class ReadingHost extends HostDouble implements Disposable {
     const index = reader.part?.indices.shift();
     const { part, ts } = reader;
     if (part === null || ts === null || index === undefined) throw new Error("A reader without work works");
-    const call = part.wave.queries[index];
+    const call = part.batch.queries[index];
     if (call === undefined) throw new Error("A reader runs what was not asked for");
     const answer = { ...runQuery(reader.database, call), durationMs: this.random.below(100), ts };
     if (part.indices.length === 0) this.#close(reader);
-    part.wave.onAnswer(index, answer);
-    if (--part.wave.left === 0) part.wave.done.resolve();
-    if (reader.part === null) this.#tellFree();
+    part.batch.onAnswer(index, answer);
+    if (--part.batch.left === 0) part.batch.done.resolve();
+    if (reader.part === null) this.#notifyFree();
   }
 
   /** Kills a reader. Its remaining queries run at a newer snapshot. */
@@ -135,8 +135,8 @@ export abstract class ReadingHost extends HostDouble implements Disposable {
     this.#close(reader);
   }
 
-  #tellFree(): void {
-    if (this.hasFreeReader) this.tellReaderFree();
+  #notifyFree(): void {
+    if (this.hasFreeReader) this.notifyReaderFree();
   }
 
   #open(reader: Reader, part: Part): number {

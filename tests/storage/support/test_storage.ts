@@ -19,7 +19,7 @@ export interface TestStorageOptions {
   readonly uploadBytesMax?: number;
   readonly private?: boolean;
   readonly keepDeletedMs?: number;
-  readonly asideSince?: () => Promise<number | null>;
+  readonly databaseReplacedAt?: () => Promise<number | null>;
   readonly knowsAll?: () => boolean;
   readonly baseUrl?: string;
   readonly uploadStallMs?: number;
@@ -141,7 +141,7 @@ export async function startTestStorage(options: TestStorageOptions = {}): Promis
     uploadBytesMax: options.uploadBytesMax ?? 1_000_000,
     private: options.private ?? false,
     keepDeletedMs: options.keepDeletedMs ?? 0,
-    ...(options.asideSince && { asideSince: options.asideSince }),
+    ...(options.databaseReplacedAt && { databaseReplacedAt: options.databaseReplacedAt }),
     ...(options.knowsAll && { knowsAll: options.knowsAll }),
     thumbnailSizes: options.thumbnailSizes ?? null,
     ...(options.thumbnailMaker !== undefined && { thumbnailMaker: options.thumbnailMaker }),

@@ -39,7 +39,7 @@ export interface MemoryContext {
 
 export type MemoryFunction = (ctx: MemoryContext, args: Record<string, unknown>) => unknown;
 
-interface PendingWave {
+interface PendingBatch {
   readonly queries: readonly FunctionCall[];
   readonly onAnswer: (index: number, answer: QueryAnswer) => void;
   readonly pin: (ts: number) => void;
@@ -68,7 +68,7 @@ export class MemoryHost extends HostDouble {
   /** Started runs by `path args`, to count skipped runs. */
   readonly runs: string[] = [];
   mutationRuns = 0;
-  readonly refreshBatches: PendingWave[] = [];
+  readonly refreshBatches: PendingBatch[] = [];
   readonly queued: PendingMutation[] = [];
   auto: boolean;
   /** Queries whose runs do not report their reads. */
@@ -154,7 +154,7 @@ export class MemoryHost extends HostDouble {
   ): QueryBatchRun {
     const pinned = Promise.withResolvers<number>();
     const done = Promise.withResolvers<void>();
-    const wave: PendingWave = {
+    const batch: PendingBatch = {
       queries,
       onAnswer,
       pin: pinned.resolve,
@@ -162,36 +162,37 @@ export class MemoryHost extends HostDouble {
       left: new Set(queries.keys()),
       snapshot: null,
     };
-    this.refreshBatches.push(wave);
+    this.refreshBatches.push(batch);
     if (this.auto) {
       this.pin();
-      queueMicrotask(() => this.answerAll(wave));
+      queueMicrotask(() => this.answerAll(batch));
     }
     return { pinned: pinned.promise, done: done.promise };
   }
 
-  /** Opens the snapshot of the newest wave. */
+  /** Opens the snapshot of the newest batch. */
   pin(): void {
-    const wave = this.refreshBatches[this.refreshBatches.length - 1];
-    if (wave === undefined || wave.snapshot !== null) return;
-    wave.snapshot = { ts: this.ts, state: this.#state };
-    wave.pin(this.ts);
+    const batch = this.refreshBatches[this.refreshBatches.length - 1];
+    if (batch === undefined || batch.snapshot !== null) return;
+    batch.snapshot = { ts: this.ts, state: this.#state };
+    batch.pin(this.ts);
   }
 
   /** Answers one running query. */
-  answer(udfPath: string, wave: PendingWave | undefined = this.#waveOf(udfPath)): void {
-    const index = wave?.queries.findIndex((query, i) => query.udfPath === udfPath && wave.left.has(i)) ?? -1;
-    if (wave === undefined || index < 0) throw new Error(`No run of ${udfPath} is running`);
-    this.#answer(wave, index);
+  answer(udfPath: string, batch: PendingBatch | undefined = this.#batchOf(udfPath)): void {
+    const index = batch?.queries.findIndex((query, i) => query.udfPath === udfPath && batch.left.has(i)) ??
+      -1;
+    if (batch === undefined || index < 0) throw new Error(`No run of ${udfPath} is running`);
+    this.#answer(batch, index);
   }
 
-  answerAll(wave: PendingWave | undefined = this.refreshBatches[0]): void {
-    for (const index of [...wave?.left ?? []]) if (wave !== undefined) this.#answer(wave, index);
+  answerAll(batch: PendingBatch | undefined = this.refreshBatches[0]): void {
+    for (const index of [...batch?.left ?? []]) if (batch !== undefined) this.#answer(batch, index);
   }
 
   /** Running paths, batch by batch. */
-  get underWay(): string[][] {
-    return this.refreshBatches.map((wave) => [...wave.left].map((i) => wave.queries[i]?.udfPath ?? ""));
+  get pathsInFlight(): string[][] {
+    return this.refreshBatches.map((batch) => [...batch.left].map((i) => batch.queries[i]?.udfPath ?? ""));
   }
 
   /** The expected result of a query, computed directly. */
@@ -199,23 +200,23 @@ export class MemoryHost extends HostDouble {
     return this.#query(this.#state, call).outcome;
   }
 
-  #waveOf(udfPath: string): PendingWave | undefined {
-    return this.refreshBatches.find((wave) =>
-      wave.queries.some((query, i) => query.udfPath === udfPath && wave.left.has(i))
+  #batchOf(udfPath: string): PendingBatch | undefined {
+    return this.refreshBatches.find((batch) =>
+      batch.queries.some((query, i) => query.udfPath === udfPath && batch.left.has(i))
     );
   }
 
-  #answer(wave: PendingWave, index: number): void {
-    const call = wave.queries[index];
-    if (call === undefined || wave.snapshot === null) throw new Error("The wave has no snapshot yet");
+  #answer(batch: PendingBatch, index: number): void {
+    const call = batch.queries[index];
+    if (call === undefined || batch.snapshot === null) throw new Error("The batch has no snapshot yet");
     this.runs.push(`${call.udfPath} ${JSON.stringify(call.args)}`);
-    wave.left.delete(index);
-    const answer = { ...this.#query(wave.snapshot.state, call), ts: wave.snapshot.ts };
-    wave.onAnswer(index, answer);
-    if (wave.left.size > 0) return;
-    this.refreshBatches.splice(this.refreshBatches.indexOf(wave), 1);
-    wave.end();
-    this.tellReaderFree();
+    batch.left.delete(index);
+    const answer = { ...this.#query(batch.snapshot.state, call), ts: batch.snapshot.ts };
+    batch.onAnswer(index, answer);
+    if (batch.left.size > 0) return;
+    this.refreshBatches.splice(this.refreshBatches.indexOf(batch), 1);
+    batch.end();
+    this.notifyReaderFree();
   }
 
   #query(
@@ -273,7 +274,7 @@ export class MemoryHost extends HostDouble {
     };
   }
 
-  tellMuted(): void {
+  notifyMuted(): void {
     const entries = this.#untold;
     this.#untold = [];
     this.#send(entries);
@@ -281,8 +282,8 @@ export class MemoryHost extends HostDouble {
 
   #send(entries: readonly CommitEntry[]): void {
     if (this.muted) this.#untold.push(...entries);
-    else if (this.follows) this.tellFollowed(this.#followed(entries));
-    else this.tellCommits(entries);
+    else if (this.follows) this.publishFollowed(this.#followed(entries));
+    else this.publishCommits(entries);
   }
 
   #followed(entries: readonly CommitEntry[]): FollowedGroup {

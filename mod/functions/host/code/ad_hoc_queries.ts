@@ -91,7 +91,7 @@ export class AdHocQueries {
       isolate.kill();
     });
     const call = { udfPath: AD_HOC_PATH, args: {}, identity, origin: "server", traced: true } as const;
-    isolate.send({ type: "RunQueryBatch", wave: 1, queries: [call] });
+    isolate.send({ type: "RunQueryBatch", batch: 1, queries: [call] });
     const answer = await promise;
     late.cancel();
     return answer;

@@ -78,10 +78,10 @@ export interface WaitingOptions {
   ) => Promise<StartResult>;
   /** Links the code of a version there, until disposed. */
   readonly put: (version: Version, place: string) => Promise<Disposable>;
-  readonly onGone: () => void;
+  readonly onExit: () => void;
 }
 
-export function startWaiting({ version, place, launch, put, onGone }: WaitingOptions): WaitingIsolate {
+export function startWaiting({ version, place, launch, put, onExit }: WaitingOptions): WaitingIsolate {
   const connected = Promise.withResolvers<void>();
   const loaded = Promise.withResolvers<void>();
   const opened = Promise.withResolvers<void>();
@@ -105,7 +105,7 @@ export function startWaiting({ version, place, launch, put, onGone }: WaitingOpt
   void started.then(async (result) => {
     if (result.ok) await result.isolate.ended;
     (await there?.catch(() => null))?.[Symbol.dispose]();
-    onGone();
+    onExit();
   });
   return {
     connected: Promise.race([connected.promise, started]),

@@ -181,7 +181,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     const waiting = startWaiting({
       version,
       place,
-      onGone: () => place !== null && this.#places.delete(place),
+      onExit: () => place !== null && this.#places.delete(place),
       launch: (version, options) => this.#start(role, { version, ...options }),
       put: (version, place) => this.#put(version, place),
     });

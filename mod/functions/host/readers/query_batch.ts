@@ -10,7 +10,7 @@ const PART_CHARS_MAX = functionLimits.argsCharsMax;
 export interface QueryWork {
   readonly cost: string;
   readonly path: string;
-  readonly turn: string;
+  readonly queueKey: string;
   /** Whether it was never fast: it runs after those that were. */
   readonly untried: boolean;
   readonly caller: Caller | undefined;

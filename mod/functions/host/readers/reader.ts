@@ -30,7 +30,7 @@ const OPENING_MS_MAX = 5 * isolateLimits.slowQueryMs;
 interface Work {
   /** Grows if the reader has to run the parts of others. */
   part: Part;
-  readonly wave: number;
+  readonly batch: number;
   /** `opening`: opens its snapshot. `waiting`: other readers have not. `running`: runs the queries. */
   phase: "opening" | "waiting" | "running";
   /** Snapshot coordination with the other readers. `null` if not needed or complete. */
@@ -48,7 +48,7 @@ interface Work {
   /** Whether the reader was ended to free a slot. Then no query is at fault. */
   evicted: boolean;
   /** When the last message arrived, in milliseconds. */
-  heardAt: number;
+  lastMessageAt: number;
   /** Total scheduling delay of main when the current query started. */
   lateMs: number;
   /** Cost keys of its queries. `null` until requested. */
@@ -92,7 +92,7 @@ export interface ReaderOptions {
 export class Reader {
   readonly #options: ReaderOptions;
   #work: Work | null = null;
-  #waves = 0;
+  #batches = 0;
   #workNumber = 0;
   /** Set when the isolate ends. */
   #dead = false;
@@ -123,7 +123,7 @@ export class Reader {
 
   /** Time since its last message. 0 when idle. */
   get silentMs(): number {
-    return this.#work === null ? 0 : this.#options.clock.now() - this.#work.heardAt;
+    return this.#work === null ? 0 : this.#options.clock.now() - this.#work.lastMessageAt;
   }
 
   /** Whether its work includes a query of unknown cost. */
@@ -152,14 +152,14 @@ export class Reader {
   /** Runs a part. The reader must be free. */
   assign(part: Part): void {
     const work = this.#take(part);
-    this.#send(`{"type":"RunQueryBatch","wave":${work.wave},"queries":[${queriesText(part)}]}`);
+    this.#send(`{"type":"RunQueryBatch","batch":${work.batch},"queries":[${queriesText(part)}]}`);
   }
 
   /** Opens a snapshot for a part, to run it once the readers have coordinated. The reader must be free. */
   assignCoordinated(part: Part): CoordinatedPart {
     const work = this.#take(part);
     const send = (rest: string) => {
-      if (this.#work === work) this.#send(`{"type":"QueryBatchGo","wave":${work.wave},${rest}}`);
+      if (this.#work === work) this.#send(`{"type":"QueryBatchGo","batch":${work.batch},${rest}}`);
     };
     const holder: SnapshotHolder = {
       again: () => {
@@ -186,7 +186,7 @@ export class Reader {
       begin: (coordination) => {
         work.coordination = { with: coordination, as: holder };
         this.#send(
-          `{"type":"RunQueryBatch","wave":${work.wave},"together":true,"queries":[${queriesText(part)}]}`,
+          `{"type":"RunQueryBatch","batch":${work.batch},"together":true,"queries":[${queriesText(part)}]}`,
         );
       },
     };
@@ -197,7 +197,7 @@ export class Reader {
     const now = this.#options.clock.now();
     return this.#work = {
       part,
-      wave: ++this.#waves,
+      batch: ++this.#batches,
       phase: "opening",
       coordination: null,
       ts: 0,
@@ -207,7 +207,7 @@ export class Reader {
       takenOver: false,
       verdict: null,
       evicted: false,
-      heardAt: now,
+      lastMessageAt: now,
       lateMs: this.#options.lateness.ms,
       costs: null,
     };
@@ -283,10 +283,10 @@ export class Reader {
     }
   }
 
-  #onPinned({ wave, ts }: Pinned): void {
+  #onPinned({ batch, ts }: Pinned): void {
     const work = this.#work;
-    if (work?.wave !== wave || work.phase !== "opening") {
-      throw new RangeError(`Pinned ${wave} was not awaited`);
+    if (work?.batch !== batch || work.phase !== "opening") {
+      throw new RangeError(`Pinned ${batch} was not awaited`);
     }
     work.ts = ts;
     const { coordination } = work;
@@ -303,7 +303,7 @@ export class Reader {
     work.coordination = null;
     work.waitedMs = now - work.part.run.startedAt;
     work.watch = new CallWatch(now);
-    work.heardAt = now;
+    work.lastMessageAt = now;
     // If it opened too late, no one waits for it any more.
     if (!work.takenOver) work.part.run.partPinned(work.part, work.ts);
     this.#options.onOpened();
@@ -316,16 +316,17 @@ export class Reader {
     this.#options.onFree(this);
   }
 
-  #onAnswers({ wave, from, answers, last }: QueryBatchAnswers, segments: readonly string[]): void {
+  #onAnswers({ batch, from, answers, last }: QueryBatchAnswers, segments: readonly string[]): void {
     const work = this.#work;
     const end = from + answers.length;
     const count = work?.part.indices.length ?? 0;
-    const awaited = work?.wave === wave && work.phase === "running" && from === work.received && end <= count;
+    const awaited = work?.batch === batch && work.phase === "running" && from === work.received &&
+      end <= count;
     if (work === null || !awaited || last !== (end === count)) {
-      throw new RangeError(`Answers ${wave}/${from} were not awaited`);
+      throw new RangeError(`Answers ${batch}/${from} were not awaited`);
     }
     work.received = end;
-    if (!last) work.heardAt = this.#options.clock.now();
+    if (!last) work.lastMessageAt = this.#options.clock.now();
     answers.forEach(({ outcome: wire, use, ...rest }, i) => {
       const index = work.part.indices[from + i] ?? 0;
       const counted = work.part.run.works[index];

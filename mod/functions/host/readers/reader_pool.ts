@@ -124,7 +124,7 @@ export class ReaderPool implements QueryReaders {
       const { udfPath, caller, base } = query;
       const cost = costKey(query);
       const untried = !this.#costs.isQuick({ cost });
-      return { cost, path: udfPath, turn: caller?.turn ?? "", untried, caller, base };
+      return { cost, path: udfPath, queueKey: caller?.queueKey ?? "", untried, caller, base };
     });
     const run = new QueryBatch({ texts: queries.map(queryText), works, onAnswer, startedAt, arrived });
     const free = this.#closing || this.#held || slow ? [] : [...this.#readers].filter(({ free }) => free);

@@ -101,7 +101,7 @@ export class ReaderProcesses implements Iterable<Reader> {
     } else if (started.ok) {
       this.#failures = 0;
       this.#readers.add(this.#options.create(started.isolate));
-      this.#retireIdleLater();
+      this.#drainIdleLater();
     } else this.#startFailed(started.message);
     this.#options.onChanged();
   }
@@ -110,7 +110,7 @@ export class ReaderProcesses implements Iterable<Reader> {
   replace(): void {
     this.#generation++;
     const old = [...this.#readers];
-    for (const reader of old) this.#retire(reader);
+    for (const reader of old) this.#drain(reader);
     if (old.length > 0) this.add();
   }
 
@@ -160,7 +160,7 @@ export class ReaderProcesses implements Iterable<Reader> {
   }
 
   /** Stops assigning work to the reader. Ends it when it is free. */
-  #retire(reader: Reader): void {
+  #drain(reader: Reader): void {
     reader.retired = true;
     if (!reader.busy) this.#end(reader);
   }
@@ -177,17 +177,17 @@ export class ReaderProcesses implements Iterable<Reader> {
     return this.#queriedAt > since ? 1 : 0;
   }
 
-  #retireIdleLater(): void {
+  #drainIdleLater(): void {
     if (this.#readers.size === 0) return;
     this.#idleTimer ??= this.#options.clock.after(isolateLimits.readerIdleMs, () => {
       this.#idleTimer = null;
       const since = this.#options.clock.now() - isolateLimits.readerIdleMs;
       for (const reader of this.#readers) {
         if (this.#readers.size > this.#idleMax && reader.free && reader.freeSince <= since) {
-          this.#retire(reader);
+          this.#drain(reader);
         }
       }
-      this.#retireIdleLater();
+      this.#drainIdleLater();
     });
   }
 }

@@ -6,7 +6,7 @@ import { type Part, unansweredOf } from "./query_batch.ts";
 export class WaitingParts {
   #quick: Part[] = [];
   readonly #slow = new FairQueue<Part>({
-    callerOf: ({ run, indices: [index = 0] }) => run.works[index]?.turn ?? "",
+    callerOf: ({ run, indices: [index = 0] }) => run.works[index]?.queueKey ?? "",
     costOf: () => isolateLimits.slowQueryMs,
   });
 

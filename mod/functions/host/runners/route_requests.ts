@@ -74,7 +74,7 @@ export class RouteRequests {
       this.#took(key);
       return true;
     }
-    if (this.#waiting.length >= routeLimits.requestsWaitingMax && !this.#giveWay(key)) return false;
+    if (this.#waiting.length >= routeLimits.requestsWaitingMax && !this.#evictFor(key)) return false;
     return await new Promise<boolean>((enter) => this.#waiting.push({ key, enter }));
   }
 
@@ -107,7 +107,7 @@ export class RouteRequests {
   }
 
   /** Evicts the newest request of the caller with the most queued, if this caller has less than half as many. */
-  #giveWay(key: string): boolean {
+  #evictFor(key: string): boolean {
     const counts = new Map<string, number>();
     for (const { key } of this.#waiting) counts.set(key, (counts.get(key) ?? 0) + 1);
     const [most, count] = [...counts].reduce((a, b) => b[1] > a[1] ? b : a, ["", 0]);

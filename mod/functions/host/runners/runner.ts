@@ -19,7 +19,7 @@ export interface CallTree {
   /** Actions started so far. */
   descendants: number;
   /** Actions still running. */
-  underWay: number;
+  inFlight: number;
   ended: boolean;
 }
 

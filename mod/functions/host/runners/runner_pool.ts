@@ -17,7 +17,7 @@ import type { RouteExchange } from "./route_exchange.ts";
 import { type CallTree, type PendingAction, Runner } from "./runner.ts";
 
 /** Interval of heartbeats to a busy runner. */
-const BEAT_MS = 1_000;
+const HEARTBEAT_MS = 1_000;
 /** Idle time after which an additional runner ends. */
 const IDLE_MS = 60_000;
 const FAILED_STARTS_MAX = 3;
@@ -63,7 +63,7 @@ export class RunnerPool {
   #failures = 0;
   #closing = false;
   /** Set while a runner has actions. */
-  #beatTimer: Timer | null = null;
+  #heartbeatTimer: Timer | null = null;
   /** Set while there is more than one runner. */
   #idleTimer: Timer | null = null;
   readonly #pauses = new Set<Timer>();
@@ -77,31 +77,33 @@ export class RunnerPool {
   act(call: FunctionCall, exchange?: RouteExchange): Promise<Outcome> {
     if (this.#waiting.length >= isolateLimits.queuedActionsMax) {
       const outcome = overloaded(`${this.#waiting.length} actions are waiting`);
-      const refused = this.#giveWay(call);
+      const refused = this.#evictFor(call);
       if (refused === null) {
         this.#options.onEnd?.(kindOf(exchange), { call, outcome, ms: 0, queuedMs: 0 });
         return Promise.resolve(outcome);
       }
       refused.resolve(outcome);
     }
-    const tree: CallTree = { descendants: 0, underWay: 0, ended: false };
+    const tree: CallTree = { descendants: 0, inFlight: 0, ended: false };
     return this.#act(call, { depth: 0, by: null, exchange, tree }).finally(() => this.#endTree(tree));
   }
 
   /** Evicts the newest action of the caller with the most queued, if this caller has less than half as many. */
-  #giveWay({ caller }: FunctionCall): PendingAction | null {
+  #evictFor({ caller }: FunctionCall): PendingAction | null {
     const counts = new Map<string, number>();
-    for (const { call } of this.#waiting) counts.set(turnOf(call), (counts.get(turnOf(call)) ?? 0) + 1);
+    for (const { call } of this.#waiting) {
+      counts.set(queueKeyOf(call), (counts.get(queueKeyOf(call)) ?? 0) + 1);
+    }
     const [most, count] = [...counts].reduce((a, b) => b[1] > a[1] ? b : a, ["", 0]);
-    if (2 * ((counts.get(caller?.turn ?? "") ?? 0) + 1) >= count) return null;
-    const at = this.#waiting.findLastIndex(({ call, depth }) => depth === 0 && turnOf(call) === most);
+    if (2 * ((counts.get(caller?.queueKey ?? "") ?? 0) + 1) >= count) return null;
+    const at = this.#waiting.findLastIndex(({ call, depth }) => depth === 0 && queueKeyOf(call) === most);
     return this.#waiting.splice(at, at < 0 ? 0 : 1)[0] ?? null;
   }
 
   /** Ends a call's actions with it: queued ones do not start, running ones can call nothing more. */
   #endTree(tree: CallTree): void {
     tree.ended = true;
-    if (tree.underWay === 0) return;
+    if (tree.inFlight === 0) return;
     const left = this.#waiting.filter((action) => action.tree === tree);
     this.#waiting = this.#waiting.filter((action) => action.tree !== tree);
     for (const { resolve } of left) resolve(treeEnded());
@@ -110,7 +112,7 @@ export class RunnerPool {
   /** Starts runners with new code for new actions. Old runners end with their last action. */
   replace(): void {
     this.#generation++;
-    for (const runner of this.#runners) this.#retire(runner);
+    for (const runner of this.#runners) this.#drain(runner);
     this.#dispatch();
   }
 
@@ -129,7 +131,7 @@ export class RunnerPool {
   /** Ends all runners and answers their actions with an error. */
   async close(): Promise<void> {
     this.#closing = true;
-    for (const timer of [this.#beatTimer, this.#idleTimer, ...this.#pauses]) timer?.cancel();
+    for (const timer of [this.#heartbeatTimer, this.#idleTimer, ...this.#pauses]) timer?.cancel();
     for (const { resolve } of this.#waiting.splice(0)) resolve(stopping());
     await Promise.all([...this.#runners].map((runner) => {
       runner.kill();
@@ -216,7 +218,7 @@ export class RunnerPool {
       if (action.by?.gone) action.resolve(treeEnded());
       else this.#run(least, action);
     }
-    this.#beatLater();
+    this.#heartbeatLater();
   }
 
   /** Returns the next action: a nested one, or one of the caller with the fewest assigned. `null` if all have reached their limit. */
@@ -229,7 +231,7 @@ export class RunnerPool {
         next = at;
         break;
       }
-      const has = this.#running.get(turnOf(call)) ?? 0;
+      const has = this.#running.get(queueKeyOf(call)) ?? 0;
       const { caller } = call;
       if (caller !== undefined && (this.#running.get(`by ${caller.blame}`) ?? 0) >= most) continue;
       if (has < fewest) [next, fewest] = [at, has];
@@ -240,7 +242,7 @@ export class RunnerPool {
 
   #run(runner: Runner, action: PendingAction): void {
     const { caller } = action.call;
-    const keys = [turnOf(action.call), ...(caller === undefined ? [] : [`by ${caller.blame}`])];
+    const keys = [queueKeyOf(action.call), ...(caller === undefined ? [] : [`by ${caller.blame}`])];
     for (const key of keys) this.#running.set(key, (this.#running.get(key) ?? 0) + 1);
     let left = false;
     action.left = () => {
@@ -338,14 +340,14 @@ export class RunnerPool {
     }
     if (kind !== "action") return this.#options.serve(kind, sub);
     const { descendantsAtOnceMax, descendantsMax } = fairnessLimits;
-    if (tree.underWay >= descendantsAtOnceMax || tree.descendants >= descendantsMax) {
-      const most = tree.underWay >= descendantsAtOnceMax ? `${descendantsAtOnceMax} at once` : descendantsMax;
+    if (tree.inFlight >= descendantsAtOnceMax || tree.descendants >= descendantsMax) {
+      const most = tree.inFlight >= descendantsAtOnceMax ? `${descendantsAtOnceMax} at once` : descendantsMax;
       return Promise.resolve(failed("internal", `One call has set off more actions than it may: ${most}`));
     }
     if (depth + 1 < functionLimits.nestingMax) {
       tree.descendants++;
-      tree.underWay++;
-      return this.#act(sub, { depth: depth + 1, by: runner, tree }).finally(() => tree.underWay--);
+      tree.inFlight++;
+      return this.#act(sub, { depth: depth + 1, by: runner, tree }).finally(() => tree.inFlight--);
     }
     const message = `Actions are nested more than ${functionLimits.nestingMax} deep`;
     return Promise.resolve(failed("internal", message, { code: "limit" }));
@@ -356,7 +358,7 @@ export class RunnerPool {
     this.#dispatch();
   }
 
-  #retire(runner: Runner): void {
+  #drain(runner: Runner): void {
     runner.retired = true;
     if (runner.load === 0) this.#end(runner);
   }
@@ -367,14 +369,14 @@ export class RunnerPool {
     void runner.close().finally(() => this.#leaving.delete(runner));
   }
 
-  #beatLater(): void {
+  #heartbeatLater(): void {
     if (this.#closing || ![...this.#runners].some(({ load }) => load > 0)) return;
-    this.#beatTimer ??= this.#options.clock.after(BEAT_MS, () => {
-      this.#beatTimer = null;
+    this.#heartbeatTimer ??= this.#options.clock.after(HEARTBEAT_MS, () => {
+      this.#heartbeatTimer = null;
       for (const runner of this.#runners) {
         if (runner.load > 0) runner.checkTimeouts();
       }
-      this.#beatLater();
+      this.#heartbeatLater();
     });
   }
 
@@ -384,15 +386,15 @@ export class RunnerPool {
       this.#idleTimer = null;
       const since = this.#options.clock.now() - IDLE_MS;
       for (const runner of this.#runners) {
-        if (this.#runners.size > 1 && runner.load === 0 && runner.idleSince <= since) this.#retire(runner);
+        if (this.#runners.size > 1 && runner.load === 0 && runner.idleSince <= since) this.#drain(runner);
       }
       this.#idleLater();
     });
   }
 }
 
-function turnOf({ caller }: FunctionCall): string {
-  return caller?.turn ?? "";
+function queueKeyOf({ caller }: FunctionCall): string {
+  return caller?.queueKey ?? "";
 }
 
 /** The outcome of an action ended before it started. It had no effect. */

@@ -12,19 +12,19 @@ export interface RunnersOptions extends RunnerPoolOptions {
 
 export class Runners {
   readonly #shared: RunnerPool;
-  readonly #dedicated: { readonly turn: string; readonly runners: RunnerPool } | null;
+  readonly #dedicated: { readonly queueKey: string; readonly runners: RunnerPool } | null;
 
   constructor({ dedicatedQueue, ...options }: RunnersOptions) {
     this.#shared = new RunnerPool(options);
     this.#dedicated = dedicatedQueue === undefined ? null : {
-      turn: dedicatedQueue,
+      queueKey: dedicatedQueue,
       runners: new RunnerPool({ ...options, runnersMax: isolateLimits.dedicatedRunnersMax }),
     };
   }
 
   /** Runs an action or handles a route request. Never rejects. */
   act(call: FunctionCall, exchange?: RouteExchange): Promise<Outcome> {
-    const isDedicated = this.#dedicated !== null && call.caller?.turn === this.#dedicated.turn;
+    const isDedicated = this.#dedicated !== null && call.caller?.queueKey === this.#dedicated.queueKey;
     return (isDedicated ? this.#dedicated.runners : this.#shared).act(call, exchange);
   }
 

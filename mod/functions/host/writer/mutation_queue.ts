@@ -44,7 +44,7 @@ export class MutationQueue {
     if (
       tooMany || (this.size > 0 && this.#chars + call.text.length > isolateLimits.queuedMutationCharsMax)
     ) {
-      refused = this.#calls.giveWay(call, ({ text }) => tooMany ? 1 : text.length);
+      refused = this.#calls.evictFor(call, ({ text }) => tooMany ? 1 : text.length);
       if (refused === null) return call;
       this.#chars -= refused.text.length;
     }
@@ -61,7 +61,7 @@ export class MutationQueue {
     for (let next = this.#calls.peek(); next !== undefined; next = this.#calls.peek()) {
       const cost = this.#costOf(next);
       // Cheap calls are estimated by the writer, as a mean.
-      if (cost >= isolateLimits.costToldMs) ms += cost;
+      if (cost >= isolateLimits.costMinMs) ms += cost;
       const fits = batch.length < callsMax && chars + next.text.length <= isolateLimits.batchCharsMax &&
         ms <= isolateLimits.batchSliceMs;
       if (batch.length > 0 && !fits) break;

@@ -119,7 +119,7 @@ export class Writer implements MutationWriter {
     const recordsFailure = call.replay !== undefined && call.failedWith === undefined;
     const pending: PendingMutation = {
       text,
-      caller: call.caller?.turn ?? "",
+      caller: call.caller?.queueKey ?? "",
       work: call.work ?? call.udfPath,
       queuedAt,
       resolve,

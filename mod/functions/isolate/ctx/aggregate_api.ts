@@ -94,7 +94,7 @@ export class AggregateApi {
   }
 
   async #range(): Promise<AggregateRange> {
-    if (this.#frame.busy) await this.#frame.turn();
+    if (this.#frame.busy) await this.#frame.nestedSettled();
     return this.#frame.reads.aggregate(this.#table, this.#aggregate.name, this.#bounds);
   }
 }

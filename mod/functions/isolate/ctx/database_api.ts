@@ -22,7 +22,7 @@ export class DatabaseApi {
   }
 
   async get(first: string, second?: string): Promise<Doc | null> {
-    if (this.#frame.busy) await this.#frame.turn();
+    if (this.#frame.busy) await this.#frame.nestedSettled();
     const { reads } = this.#frame;
     const id = this.#id("get", arguments.length > 1 ? second : first, arguments.length > 1 ? first : null);
     const table = reads.tableOf(id);
@@ -60,7 +60,7 @@ export class DatabaseApi {
     name: string,
     query: { readonly vector: readonly number[]; readonly limit?: number; readonly filter?: unknown },
   ): Promise<{ _id: string; _score: number }[]> {
-    if (this.#frame.busy) await this.#frame.turn();
+    if (this.#frame.busy) await this.#frame.nestedSettled();
     const definition = this.#tables.readable(this.#frame, table);
     const index = definition.vectorIndexes.find((candidate) => candidate.name === name);
     if (index === undefined) {
@@ -77,7 +77,7 @@ export class DatabaseApi {
 
   async insert(table: string, fields: Fields): Promise<string> {
     try {
-      if (this.#frame.busy) await this.#frame.turn();
+      if (this.#frame.busy) await this.#frame.nestedSettled();
       const { writes } = this.#frame;
       this.#tables.checkWritable(this.#frame, table);
       checkFields("insert", fields);
@@ -94,7 +94,7 @@ export class DatabaseApi {
     ...args: [id: string, fields: Fields] | [table: string, id: string, fields: Fields]
   ): Promise<void> {
     try {
-      if (this.#frame.busy) await this.#frame.turn();
+      if (this.#frame.busy) await this.#frame.nestedSettled();
       const { writes } = this.#frame;
       const { id, fields } = this.#target("patch", args);
       writes.patch(id, fields);
@@ -107,7 +107,7 @@ export class DatabaseApi {
     ...args: [id: string, fields: Fields] | [table: string, id: string, fields: Fields]
   ): Promise<void> {
     try {
-      if (this.#frame.busy) await this.#frame.turn();
+      if (this.#frame.busy) await this.#frame.nestedSettled();
       const { writes } = this.#frame;
       const { id, fields } = this.#target("replace", args);
       writes.replace(id, fields);
@@ -118,7 +118,7 @@ export class DatabaseApi {
 
   async delete(...args: [id: string] | [table: string, id: string]): Promise<void> {
     try {
-      if (this.#frame.busy) await this.#frame.turn();
+      if (this.#frame.busy) await this.#frame.nestedSettled();
       const { writes } = this.#frame;
       const id = args.length > 1 ? this.#id("delete", args[1], args[0]) : this.#id("delete", args[0], null);
       this.#checkWritableId("delete", id);

@@ -107,7 +107,7 @@ const TOLERANCE = 1e-9;
 /** Takes a token. @throws UserError `rate_limited` if the bucket is empty. */
 export async function takeToken(frame: Frame, name: string, limit: RateLimit): Promise<void> {
   try {
-    if (frame.busy) await frame.turn();
+    if (frame.busy) await frame.nestedSettled();
     const { writes, call: { at } } = frame;
     const { key, refillMs, burst } = checkLimit(name, limit);
     const scan = writes.scan(TABLE, "by_bucket", { eq: [name, key] }, { order: "asc", expected: 1 });

@@ -137,7 +137,7 @@ export class TableQueryApi {
   }
 
   async collect(): Promise<Doc[]> {
-    await this.#turn();
+    await this.#nestedSettled();
     return this.#take(Infinity);
   }
 
@@ -145,17 +145,17 @@ export class TableQueryApi {
     if (!Number.isInteger(count) || count < 0) {
       throw new TypeError(`take() needs a whole number of rows from 0 on, not ${String(count)}`);
     }
-    await this.#turn();
+    await this.#nestedSettled();
     return this.#take(count);
   }
 
   async first(): Promise<Doc | null> {
-    await this.#turn();
+    await this.#nestedSettled();
     return this.#take(1)[0] ?? null;
   }
 
   async unique(): Promise<Doc | null> {
-    await this.#turn();
+    await this.#nestedSettled();
     const rows = this.#take(2);
     if (rows.length < 2) return rows[0] ?? null;
     throw new Error(
@@ -185,16 +185,16 @@ export class TableQueryApi {
         "count",
       );
     }
-    await this.#turn();
+    await this.#nestedSettled();
     this.#traced();
     return frame.reads.count(table, source.index, source.bounds);
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Doc, void> {
-    await this.#turn();
+    await this.#nestedSettled();
     for (const doc of this.#rows()) {
       yield doc;
-      await this.#turn();
+      await this.#nestedSettled();
     }
   }
 
@@ -207,7 +207,7 @@ export class TableQueryApi {
       if (bound === undefined || (Number.isInteger(bound) && bound >= 1)) continue;
       throw new TypeError(`${name} of paginate() must be a whole number from 1 on`);
     }
-    await this.#turn();
+    await this.#nestedSettled();
     const after = this.#placeOf(cursor);
     const until = this.#placeOf(endCursor);
     if (after?.at === "end") return { page: [], isDone: true, continueCursor: this.#cursorAt(after) };
@@ -288,8 +288,8 @@ export class TableQueryApi {
   }
 
   /** Waits while a nested function uses the transaction. */
-  #turn(): Promise<void> | undefined {
-    return this.#state.frame.busy ? this.#state.frame.turn() : undefined;
+  #nestedSettled(): Promise<void> | undefined {
+    return this.#state.frame.busy ? this.#state.frame.nestedSettled() : undefined;
   }
 
   #passes(doc: Doc): boolean {

@@ -179,11 +179,11 @@ export async function runFrame(
     const text = await invoke(callee, ctx, { args, settle });
     if (frame.checks !== null) await settle(frame.checks);
     // Nested functions that were not awaited are still part of this transaction.
-    if (frame.busy) await settle(frame.turn());
+    if (frame.busy) await settle(frame.nestedSettled());
     return text;
   } catch (error) {
     // Nested functions end before their caller is rolled back. With the whole call, they just end.
-    if (frame.busy && frame.depth > 0) await frame.turn();
+    if (frame.busy && frame.depth > 0) await frame.nestedSettled();
     throw error;
   } finally {
     frame.close();

@@ -4,15 +4,15 @@
  * instead of delaying the calls behind it.
  */
 
-let giveUp: ((error: Error) => void) | null = null;
+let rejectHandler: ((error: Error) => void) | null = null;
 
 /** Registers the listener. Call before app code is loaded, so that app code cannot register first. */
 export function watchIdle(): void {
   addEventListener("beforeunload", (event) => {
-    if (giveUp === null) return;
+    if (rejectHandler === null) return;
     event.preventDefault();
-    const reject = giveUp;
-    giveUp = null;
+    const reject = rejectHandler;
+    rejectHandler = null;
     reject(
       new Error(
         "The handler awaits something that never happens: queries and mutations have no timers and no network, " +
@@ -25,14 +25,14 @@ export function watchIdle(): void {
 /** Awaits a handler's promise. Rejects if nothing can settle it any more. */
 export function settleOrIdle(result: PromiseLike<unknown>): Promise<unknown> {
   return new Promise((resolve, reject) => {
-    giveUp = reject;
+    rejectHandler = reject;
     result.then(
       (value) => {
-        giveUp = null;
+        rejectHandler = null;
         resolve(value);
       },
       (error) => {
-        giveUp = null;
+        rejectHandler = null;
         reject(error);
       },
     );
@@ -41,7 +41,7 @@ export function settleOrIdle(result: PromiseLike<unknown>): Promise<unknown> {
 
 /** Fails the awaited handler, if any. For hosts that cannot detect an empty event loop. */
 export function failWaitingHandler(error: Error): void {
-  const reject = giveUp;
-  giveUp = null;
+  const reject = rejectHandler;
+  rejectHandler = null;
   reject?.(error);
 }

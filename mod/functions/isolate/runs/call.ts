@@ -120,7 +120,7 @@ export class Frame implements ContextUser {
   }
 
   /** Waits for nested functions. They never overlap with their caller, because an error undoes all writes since they began. */
-  async turn(): Promise<void> {
+  async nestedSettled(): Promise<void> {
     while (this.#nested !== null) await this.#nested;
   }
 

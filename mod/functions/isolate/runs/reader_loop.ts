@@ -37,15 +37,15 @@ function mayTakeLong(udfPath: string): boolean {
 /** Opens the snapshot of a batch. Returns the queries to run, or `null` if another reader runs them. */
 async function pin(
   { database, sender, next }: ReaderParts,
-  { wave, queries, together }: RunQueryBatch,
+  { batch, queries, together }: RunQueryBatch,
 ): Promise<readonly WireQuery[] | null> {
   for (;;) {
     const ts = database.openSnapshot();
-    await sender.send({ type: "Pinned", wave, ts } satisfies Pinned);
+    await sender.send({ type: "Pinned", batch, ts } satisfies Pinned);
     if (together !== true) return queries;
     const go = await next();
-    if (go !== null && (go.type !== "QueryBatchGo" || go.wave !== wave)) {
-      throw new TypeError(`A reader that waits with wave ${wave} cannot be sent ${go.type}`);
+    if (go !== null && (go.type !== "QueryBatchGo" || go.batch !== batch)) {
+      throw new TypeError(`A reader that waits with batch ${batch} cannot be sent ${go.type}`);
     }
     if (go?.what === "run") return go.more === undefined ? queries : [...queries, ...go.more];
     database.closeSnapshot();
@@ -56,7 +56,7 @@ async function pin(
 /** Runs a batch and sends its answers. */
 export async function runQueryBatch(parts: ReaderParts, asked: RunQueryBatch): Promise<void> {
   const { app, database, progress, sender } = parts;
-  const { wave } = asked;
+  const { batch } = asked;
   const queries = await pin(parts, asked);
   if (queries === null) return;
   let answers: Answer[] = [];
@@ -81,7 +81,13 @@ export async function runQueryBatch(parts: ReaderParts, asked: RunQueryBatch): P
     if (chars >= CHUNK_CHARS || now - chunkSince >= CHUNK_MS || mayTakeLong(next.udfPath)) {
       // Awaited, so that large results do not accumulate.
       await sender.send(
-        { type: "QueryBatchAnswers", wave, from: answered, answers, last: false } satisfies QueryBatchAnswers,
+        {
+          type: "QueryBatchAnswers",
+          batch,
+          from: answered,
+          answers,
+          last: false,
+        } satisfies QueryBatchAnswers,
         segments,
       );
       answered += answers.length;
@@ -94,7 +100,7 @@ export async function runQueryBatch(parts: ReaderParts, asked: RunQueryBatch): P
   progress.idle();
   database.closeSnapshot();
   await sender.send(
-    { type: "QueryBatchAnswers", wave, from: answered, answers, last: true } satisfies QueryBatchAnswers,
+    { type: "QueryBatchAnswers", batch, from: answered, answers, last: true } satisfies QueryBatchAnswers,
     segments,
   );
 }

@@ -144,10 +144,10 @@ async function store(
 function shown(row: object | null): string | null {
   if (row === null) return null;
   const { sealed, text } = row as { readonly sealed?: string; readonly text?: string };
-  return sealed === undefined && text !== undefined ? withoutSealed(text) : "(secret)";
+  return sealed === undefined && text !== undefined ? withoutSecrets(text) : "(secret)";
 }
 
 /** Removes encrypted secrets, because even these must not be disclosed. */
-function withoutSealed(text: string): string {
+function withoutSecrets(text: string): string {
   return text.replaceAll(/("sealed":\s*")[\w-]*"/g, '$1…"');
 }

@@ -3,7 +3,7 @@
  * damaged data and accepts truncated streams. Therefore frames are small, located by their block lengths, and unpacked one at
  * a time. For other programs the file is a regular zstd stream.
  *
- * The last frame is a seal, which zstd skips: the SHA-256 of all preceding bytes. It detects any changed byte, even one that
+ * The last frame is a trailer, which zstd skips: the SHA-256 of all preceding bytes. It detects any changed byte, even one that
  * does not affect the contents, and truncation.
  */
 import { Buffer } from "node:buffer";
@@ -34,9 +34,9 @@ const BLOCK_HEADER_BYTES = 3;
 const CHECKSUM_BYTES = 4;
 const BLOCK = { raw: 0, runLength: 1, compressed: 2, reserved: 3 } as const;
 
-/** Start of the seal: magic number of a skippable frame, and its length. */
-const SEAL = Buffer.from([0x53, 0x2a, 0x4d, 0x18, 32, 0, 0, 0]);
-const SEAL_BYTES = SEAL.length + 32;
+/** Start of the trailer: magic number of a skippable frame, and its length. */
+const TRAILER = Buffer.from([0x53, 0x2a, 0x4d, 0x18, 32, 0, 0, 0]);
+const TRAILER_BYTES = TRAILER.length + 32;
 
 const packing = {
   params: {
@@ -50,7 +50,7 @@ const unpacking = {
   params: { [constants.ZSTD_d_windowLogMax]: Math.log2(FRAME_BYTES) },
 };
 
-/** Compresses bytes into frames followed by the seal. */
+/** Compresses bytes into frames followed by the trailer. */
 export async function* packFrames(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const buffer = new Uint8Array(FRAME_BYTES);
   const hash = createHash("sha256");
@@ -73,7 +73,7 @@ export async function* packFrames(source: AsyncIterable<Uint8Array>): AsyncGener
     }
   }
   if (filled > 0) yield pack();
-  yield Buffer.concat([SEAL, hash.digest()]);
+  yield Buffer.concat([TRAILER, hash.digest()]);
 }
 
 /** Unpacks frames as they arrive; only the last one proves integrity. Throws an `ArchiveError`. */
@@ -81,7 +81,7 @@ export async function* unpackFrames(source: AsyncIterable<Uint8Array>): AsyncGen
   const buffer = new Uint8Array(2 * PACKED_BYTES_MAX);
   const hash = createHash("sha256");
   let filled = 0;
-  let sealed = false;
+  let complete = false;
   for await (const chunk of source) {
     for (let taken = 0; taken < chunk.length;) {
       const part = chunk.subarray(taken, taken + buffer.length - filled);
@@ -90,12 +90,12 @@ export async function* unpackFrames(source: AsyncIterable<Uint8Array>): AsyncGen
       taken += part.length;
       let at = 0;
       while (at < filled) {
-        if (sealed) throw new ArchiveError("The archive is damaged: there is data after its end");
+        if (complete) throw new ArchiveError("The archive is damaged: there is data after its end");
         const rest = buffer.subarray(at, filled);
-        const seal = sealAt(rest);
-        const length = seal === null ? frameLength(rest) : SEAL_BYTES;
+        const trailer = trailerAt(rest);
+        const length = trailer === null ? frameLength(rest) : TRAILER_BYTES;
         if (length === null || length > rest.length) break;
-        if (seal !== null) sealed = checkSeal(seal, hash.digest());
+        if (trailer !== null) complete = checkTrailer(trailer, hash.digest());
         else {
           const frame = rest.subarray(0, length);
           hash.update(frame);
@@ -107,17 +107,17 @@ export async function* unpackFrames(source: AsyncIterable<Uint8Array>): AsyncGen
       filled -= at;
     }
   }
-  if (!sealed) throw new ArchiveError("The archive is truncated");
+  if (!complete) throw new ArchiveError("The archive is truncated");
 }
 
-/** Returns the seal, possibly incomplete, that `bytes` starts with; `null` if it is another frame. */
-function sealAt(bytes: Uint8Array): Uint8Array | null {
-  const begun = bytes.length >= SEAL.length && SEAL.equals(bytes.subarray(0, SEAL.length));
-  return begun ? bytes.subarray(0, SEAL_BYTES) : null;
+/** Returns the trailer, possibly incomplete, that `bytes` starts with; `null` if it is another frame. */
+function trailerAt(bytes: Uint8Array): Uint8Array | null {
+  const begun = bytes.length >= TRAILER.length && TRAILER.equals(bytes.subarray(0, TRAILER.length));
+  return begun ? bytes.subarray(0, TRAILER_BYTES) : null;
 }
 
-function checkSeal(seal: Uint8Array, digest: Uint8Array): true {
-  if (!Buffer.concat([SEAL, digest]).equals(seal)) {
+function checkTrailer(trailer: Uint8Array, digest: Uint8Array): true {
+  if (!Buffer.concat([TRAILER, digest]).equals(trailer)) {
     throw new ArchiveError("The archive is damaged: wrong overall checksum");
   }
   return true;
@@ -133,7 +133,7 @@ function unpacked(frame: Uint8Array): Uint8Array {
 
 /** Length of the frame at the start of `bytes`; `null` if it is incomplete. */
 function frameLength(bytes: Uint8Array): number | null {
-  if (bytes.length < SEAL.length) return null;
+  if (bytes.length < TRAILER.length) return null;
   const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   if (view.readUInt32LE(0) !== MAGIC) {
     throw new ArchiveError(

@@ -73,7 +73,7 @@ export async function fetchScheduled(
 }
 
 function newestFirst(names: readonly string[]): { readonly name: string; readonly createdAt: string }[] {
-  return names.toSorted().reverse().slice(0, opsLimits.scheduledTold).map((name) => ({
+  return names.toSorted().reverse().slice(0, opsLimits.scheduledBackupsMax).map((name) => ({
     name,
     createdAt: new Date(scheduledAt(name) ?? 0).toISOString(),
   }));

@@ -130,14 +130,14 @@ export class ConvexSnapshot implements Disposable {
     zip: ZipFile,
     parts: {
       readonly tables: readonly SnapshotTable[];
-      readonly leftOut: readonly string[];
+      readonly skipped: readonly string[];
       readonly ids: ReadonlyMap<string, string>;
       readonly files: ReadonlyMap<string, Omit<SnapshotFile, "id">>;
     },
   ) {
     this.#zip = zip;
     this.tables = parts.tables;
-    this.skipped = parts.leftOut;
+    this.skipped = parts.skipped;
     this.#ids = parts.ids;
     this.#files = [...parts.files.values()];
     this.#oldFileIds = [...parts.files.keys()];
@@ -166,7 +166,7 @@ export class ConvexSnapshot implements Disposable {
       const files = await filesOf(zip);
       const made = await fileIds(files.size);
       [...files.keys()].forEach((old, at) => ids.set(old, made[at] ?? ""));
-      return new ConvexSnapshot(zip, { tables, leftOut: names.leftOut, ids, files });
+      return new ConvexSnapshot(zip, { tables, skipped: names.skipped, ids, files });
     } catch (error) {
       zip[Symbol.dispose]();
       throw error;
@@ -252,7 +252,7 @@ async function openZip(path: string): Promise<ZipFile> {
 
 function tableNames(
   zip: ZipFile,
-): { readonly tables: readonly string[]; readonly leftOut: readonly string[] } {
+): { readonly tables: readonly string[]; readonly skipped: readonly string[] } {
   const names = zip.names.filter((name) => name.endsWith(DOCUMENTS))
     .map((name) => name.slice(0, -DOCUMENTS.length)).toSorted();
   const isApp = (name: string) => !name.includes("/") && !name.startsWith("_");
@@ -261,8 +261,8 @@ function tableNames(
   if (tables.length === 0) {
     throw new ImportError("bad_file", "Nothing was imported.\nThe archive has no <table>/documents.jsonl");
   }
-  const leftOut = names.filter((name) => !isApp(name) && !known.has(name) && zip.size(name + DOCUMENTS) > 0);
-  return { tables, leftOut };
+  const skipped = names.filter((name) => !isApp(name) && !known.has(name) && zip.size(name + DOCUMENTS) > 0);
+  return { tables, skipped };
 }
 
 interface LinedDocument {

@@ -32,7 +32,7 @@ export const text = query({
   handler: async (ctx, { list, rank }) => {
     const row = await ctx.db.query("rows")
       .withIndex("by_list_rank", (q) => q.eq("list", list).eq("rank", rank)).first();
-    if (row?.text === "fail") throw new UserError("told_to_fail", "This row fails");
+    if (row?.text === "fail") throw new UserError("asked_to_fail", "This row fails");
     return row?.text ?? null;
   },
 });

@@ -93,7 +93,7 @@ export async function failing() {
   };
   await see("fine");
   await client.mutation(api.rows.put, { list: "failing", rank: 1, text: "fail" });
-  await see("told_to_fail: This row fails");
+  await see("asked_to_fail: This row fails");
   await client.mutation(api.rows.put, { list: "failing", rank: 1, text: "well again" });
   place.querySelector("button")?.click();
   await see("well again");
@@ -122,7 +122,7 @@ export async function suspending() {
   await client.mutation(api.rows.put, { list: "suspending", rank: 1, text: "uno" });
   await until(() => place.textContent === "uno");
   show(tree(2));
-  await until(() => place.textContent === "told_to_fail: This row fails");
+  await until(() => place.textContent === "asked_to_fail: This row fails");
   show(tree(3));
   await until(() => place.textContent === "waiting");
   show(null);

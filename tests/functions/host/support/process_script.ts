@@ -41,7 +41,7 @@ switch (behaviour) {
     await sender.send({ type: "Loaded" });
     break;
   case "answer with something else":
-    await sender.send({ type: "Pinned", wave: 1, ts: 1 });
+    await sender.send({ type: "Pinned", batch: 1, ts: 1 });
     break;
   case "never answer":
     await new Promise((resolve) => setTimeout(resolve, 60_000));

@@ -13,7 +13,7 @@ import { FakeClock, settled } from "../../../support/fake_clock.ts";
 import { FakeIsolate, FakeStarter } from "./fake_isolate.ts";
 import { call, resultOf } from "./writer_world.ts";
 
-/** A wave a test has started. */
+/** A batch a test has started. */
 export interface TestBatch extends QueryBatchRun {
   /** Results by position, or what went wrong, with their ts: `<result>@<ts>`. */
   readonly results: string[];
@@ -58,47 +58,47 @@ export class ReaderWorld {
 
   /** Runs a query, which starts the first reader. */
   async runFirst(path: string): Promise<void> {
-    const wave = this.wave(path);
+    const batch = this.batch(path);
     await settled();
     this.pins(this.reader(0), 1);
     this.answers(this.reader(0), 0, 1);
-    await wave.done;
+    await batch.done;
     this.freed = 0;
   }
 
-  /** Starts a wave of these queries; arguments at the end are those of every one. */
-  wave(...given: (string | Record<string, unknown>)[]): TestBatch {
-    return this.#wave(given, {});
+  /** Starts a batch of these queries; arguments at the end are those of every one. */
+  batch(...given: (string | Record<string, unknown>)[]): TestBatch {
+    return this.#batch(given, {});
   }
 
   /** Starts a batch of a query that is known to be slow. */
-  slowWave(path: string, caller: Caller): TestBatch {
-    return this.#wave([path, { caller }], { slow: true });
+  slowBatch(path: string, caller: Caller): TestBatch {
+    return this.#batch([path, { caller }], { slow: true });
   }
 
-  #wave(given: readonly (string | Record<string, unknown>)[], options: QueryBatchOptions): TestBatch {
+  #batch(given: readonly (string | Record<string, unknown>)[], options: QueryBatchOptions): TestBatch {
     const paths = given.filter((item) => typeof item === "string");
     const { caller, ...args } = given.find((item) => typeof item !== "string") ?? {};
     const whose = caller === undefined ? {} : { caller: caller as Caller };
     const results: string[] = [];
     const answers: QueryAnswer[] = [];
     const calls = paths.map((path) => ({ ...call(path, args), ...whose }));
-    const wave = this.pool.startBatch(calls, (index, answer) => {
+    const batch = this.pool.startBatch(calls, (index, answer) => {
       if (results[index] !== undefined) throw new Error(`Query ${index} was answered twice`);
       answers[index] = answer;
       results[index] = `${resultOf(answer)}@${answer.ts}`;
     }, options);
     const test: TestBatch = {
-      ...wave,
-      pinned: wave.pinned,
-      done: wave.done,
+      ...batch,
+      pinned: batch.pinned,
+      done: batch.done,
       results,
       answers,
       pinnedAt: null,
       over: false,
     };
-    wave.pinned.then((ts) => test.pinnedAt = ts);
-    wave.done.then(() => test.over = true);
+    batch.pinned.then((ts) => test.pinnedAt = ts);
+    batch.done.then(() => test.over = true);
     return test;
   }
 
@@ -108,14 +108,14 @@ export class ReaderWorld {
     this.finds(reader, ts);
   }
 
-  /** A reader opens the snapshot of its newest wave. */
+  /** A reader opens the snapshot of its newest batch. */
   finds(reader: FakeIsolate, ts: number): void {
-    reader.sends({ type: "Pinned", wave: reader.last("RunQueryBatch").wave, ts });
+    reader.sends({ type: "Pinned", batch: reader.last("RunQueryBatch").batch, ts });
   }
 
-  /** A reader answers the next queries of its newest wave; each result is the query's path. */
+  /** A reader answers the next queries of its newest batch; each result is the query's path. */
   answers(reader: FakeIsolate, from: number, count: number): void {
-    const { wave } = reader.last("RunQueryBatch");
+    const { batch } = reader.last("RunQueryBatch");
     const queries = queriesRun(reader);
     const segments = queries.slice(from, from + count).map(({ udfPath }) => JSON.stringify(udfPath));
     const answers = segments.map((_, value): QueryBatchAnswers["answers"][number] => ({
@@ -126,17 +126,17 @@ export class ReaderWorld {
       durationMs: 1,
     }));
     const last = from + count === queries.length;
-    reader.sends({ type: "QueryBatchAnswers", wave, from, answers, last }, segments);
+    reader.sends({ type: "QueryBatchAnswers", batch, from, answers, last }, segments);
   }
 }
 
 function queriesRun(reader: FakeIsolate): readonly WireCall[] {
-  const { wave, queries } = reader.last("RunQueryBatch");
-  const go = reader.sent.findLast((message) => message.type === "QueryBatchGo" && message.wave === wave);
+  const { batch, queries } = reader.last("RunQueryBatch");
+  const go = reader.sent.findLast((message) => message.type === "QueryBatchGo" && message.batch === batch);
   return go?.type === "QueryBatchGo" ? [...queries, ...go.more ?? []] : queries;
 }
 
-/** Paths of the queries of a reader's newest wave. */
+/** Paths of the queries of a reader's newest batch. */
 export function queriesOf(reader: FakeIsolate): string[] {
   return queriesRun(reader).map(({ udfPath }) => udfPath);
 }
