@@ -194,7 +194,7 @@ const OPTION_GROUPS: readonly (readonly [title: string, names: readonly OptionNa
   ["Alerts", ["alertMail", "alertWebhook", "alertQuietHours", "alertWhen"]],
   ["Logs and metrics", [
     ...["logKeep", "logMaxSize", "logArgs", "metrics", "metricsToken"] as const,
-    ...["otlpEndpoint", "otlpHeaders", "otlpSample"] as const,
+    ...["otlpEndpoint", "otlpHeaders", "otlpSample", "otlpSignals"] as const,
   ]],
 ];
 

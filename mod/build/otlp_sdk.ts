@@ -1,6 +1,6 @@
 /**
- * `deno task build:otlp`: prints the exporters of OpenTelemetry and the queue of spans as one module. The packages have
- * 18 MB, mostly names of attributes.
+ * `deno task build:otlp`: prints the exporters of OpenTelemetry and the queues of spans and log records as one module.
+ * The packages have 18 MB, mostly names of attributes.
  */
 import { packageModule } from "./package_module.ts";
 
@@ -8,6 +8,8 @@ const ENTRY = `
 export { BatchSpanProcessor } from "@opentelemetry/sdk-trace";
 export { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 export { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-http";
+export { BatchLogRecordProcessor } from "@opentelemetry/sdk-logs";
+export { OTLPLogExporter } from "@opentelemetry/exporter-logs-otlp-http";
 `;
 
 /** Returns the source of the module. */

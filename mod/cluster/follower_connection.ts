@@ -4,7 +4,7 @@ import type { FunctionCall, MutationAnswer, MutationCall } from "../functions/ho
 import type { Identity } from "../functions/identity.ts";
 import { failed, type Outcome, outcomeUnknown } from "../functions/outcome.ts";
 import type { Clock } from "../kit/clock.ts";
-import type { Log } from "../kit/log.ts";
+import { copyLine, type Log } from "../kit/log.ts";
 import { presenceLimits } from "../presence/limits.ts";
 import type { RoomFollower, RoomHub } from "../presence/mod.ts";
 import type { Hello } from "./handshake.ts";
@@ -254,15 +254,21 @@ export class FollowerConnection {
     this.send({ t: "acted", id, end, ts: this.#options.host.ts }, text);
   }
 
-  #observe({ runs, cached, requests }: FollowerReport): void {
-    const { observer, onCacheHit, onRequests } = this.#options;
+  #observe({ runs, cached, requests, traced, logged }: FollowerReport): void {
+    const { observer, onCacheHit, onRequests, log } = this.#options;
     for (const { url, ...answers } of requests) onRequests?.(url, answers);
-    for (const { kind, udfPath, identity, error, logLines, ...end } of runs) {
+    for (const { kind, udfPath, identity, error, logLines, trace, ...end } of runs) {
       const outcome: Outcome = error === null
         ? { ok: true, value: "null", logLines }
         : { ok: false, error, logLines };
-      observer?.runEnded(kind, { ...end, call: { udfPath, identity }, outcome });
+      observer?.runEnded(kind, {
+        ...end,
+        call: { udfPath, identity, ...(trace && { trace }) },
+        outcome,
+      });
     }
+    for (const request of traced) observer?.requestEnded?.(request);
+    for (const line of logged) copyLine(log.copies ?? [], line);
     for (const udfPath of cached) onCacheHit?.(udfPath);
   }
 }

@@ -1,9 +1,11 @@
 /** Messages between a leader and its followers. The names are short, because each call carries them. */
 import { z } from "zod";
+import type { CallTrace, EndedRequest } from "../functions/call_trace.ts";
 import type { RunEnd, RunKind, ServedApp } from "../functions/host/mod.ts";
 import type { FunctionCall, MutationAnswer, MutationCall } from "../functions/host_port.ts";
 import { type Identity, keyKinds } from "../functions/identity.ts";
 import type { CallError, Outcome } from "../functions/outcome.ts";
+import type { LoggedLine } from "../kit/log.ts";
 import type { FrameKind, RoomChange } from "../presence/mod.ts";
 
 const identity = z.object({
@@ -66,6 +68,23 @@ const run = z.object({
   use: runUse.nullable(),
   error: error.nullable(),
   logLines: z.array(z.string()),
+  trace: trace.optional(),
+  endedAt: z.number(),
+});
+
+const endedRequest = z.object({
+  name: z.string(),
+  trace,
+  from: z.number(),
+  until: z.number(),
+  status: z.int().nullable(),
+});
+
+const loggedLine = z.object({
+  at: z.number(),
+  level: z.enum(["debug", "info", "warn", "error"]),
+  message: z.string(),
+  fields: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
 });
 
 const member = { room: z.string(), id: z.string() };
@@ -109,6 +128,8 @@ const fromFollower = z.discriminatedUnion("t", [
     runs: z.array(run),
     cached: z.array(z.string()),
     requests: z.array(z.object({ url: z.string(), status: z.int(), count: z.int().positive() })),
+    traced: z.array(endedRequest),
+    logged: z.array(loggedLine),
   }),
   z.object({ t: z.literal("figures"), figures }),
   /** Changes of its members in rooms. */
@@ -116,13 +137,16 @@ const fromFollower = z.discriminatedUnion("t", [
 ]);
 
 /** A run of a follower, without its result. */
-export interface FollowerRun extends Omit<RunEnd, "call" | "outcome"> {
+export interface FollowerRun extends Omit<RunEnd, "call" | "outcome" | "endedAt"> {
   readonly kind: RunKind;
   readonly udfPath: string;
   readonly identity: Identity;
   /** `null` if the run succeeded. */
   readonly error: CallError | null;
   readonly logLines: readonly string[];
+  readonly trace?: CallTrace;
+  /** Milliseconds since the epoch. */
+  readonly endedAt: number;
 }
 
 /** Activity of a follower since its previous report. */
@@ -132,6 +156,10 @@ export interface FollowerReport {
   readonly cached: readonly string[];
   /** HTTP requests that the follower answered, by path and status. */
   readonly requests: readonly { readonly url: string; readonly status: number; readonly count: number }[];
+  /** Requests and messages of exported traces. Empty without `--otlp-endpoint`, as the next list. */
+  readonly traced: readonly EndedRequest[];
+  /** Lines of its log. */
+  readonly logged: readonly LoggedLine[];
 }
 
 export type FollowerFigures = z.infer<typeof figures>;

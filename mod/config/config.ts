@@ -5,6 +5,7 @@ import type { PostgresAddress } from "../cluster/postgres/postgres_address.ts";
 import type { AlertsConfig } from "../ops/alerts/mod.ts";
 import type { BucketLocation, ObjectLocation } from "../kit/locations/object_store.ts";
 import type { MemoryPlan } from "./memory.ts";
+import type { TelemetrySignal } from "../ops/limits.ts";
 import type { ExplicitValues, HostAndPort, ServeOptions } from "./options.ts";
 
 export interface ServeConfig {
@@ -99,13 +100,14 @@ export interface MetricsConfig {
   readonly token: string | null;
 }
 
-/** Export of traces and metrics over OTLP. */
+/** Export of telemetry over OTLP. */
 export interface TelemetryConfig {
   /** Base URL without a trailing slash. */
   readonly endpoint: string;
   readonly headers: Readonly<Record<string, string>>;
   /** Share of traces that are exported, from 0 to 1. */
   readonly sample: number;
+  readonly signals: readonly TelemetrySignal[];
 }
 
 export interface StorageConfig {

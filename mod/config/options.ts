@@ -11,7 +11,13 @@ import { authLimits, type RateLimits, rateLimits } from "../auth/limits.ts";
 import { clusterLimits } from "../cluster/postgres/limits.ts";
 import { parsePostgresUrl, type PostgresAddress } from "../cluster/postgres/postgres_address.ts";
 import { functionLimits } from "../limits.ts";
-import { logLimits, opsLimits, replicationLimits } from "../ops/limits.ts";
+import {
+  logLimits,
+  opsLimits,
+  replicationLimits,
+  type TelemetrySignal,
+  telemetrySignals,
+} from "../ops/limits.ts";
 import { storageLimits } from "../storage/limits.ts";
 import { importModes, tableFormats } from "../ops/tables/mod.ts";
 import { parseSize } from "../storage/mod.ts";
@@ -209,6 +215,13 @@ function parseRatio(text: string): number {
   const ratio = Number(text);
   if (/^\d*\.?\d+$/.test(text.trim()) && ratio <= 1) return ratio;
   throw new OptionValueError(`expected a number from 0 to 1, received "${text}"`);
+}
+
+function parseSignals(text: string): readonly TelemetrySignal[] {
+  const names = new Set(text.split(",").map((name) => name.trim()));
+  const chosen = telemetrySignals.filter((signal) => names.delete(signal));
+  if (names.size === 0 && chosen.length > 0) return chosen;
+  throw new OptionValueError(`expected a list such as ${telemetrySignals.join(",")}, received "${text}"`);
 }
 
 /** Parses table names. Whether they exist is checked against the database later. */
@@ -1557,7 +1570,8 @@ export const options = {
     parse: parseCollectorUrl,
     default: null,
     defaultText: "none",
-    description: "OpenTelemetry collector that receives traces and metrics, such as http://127.0.0.1:4318",
+    description:
+      "OpenTelemetry collector that receives traces, metrics and logs, such as http://127.0.0.1:4318",
     commands: ["serve"],
   }),
   otlpHeaders: option({
@@ -1581,6 +1595,16 @@ export const options = {
     defaultText: "1",
     description:
       "Share of traces to export, from 0 to 1; a traceparent header of the client takes precedence",
+    commands: ["serve"],
+  }),
+  otlpSignals: option({
+    flag: "--otlp-signals",
+    placeholder: "list",
+    env: "SYNCLINE_OTLP_SIGNALS",
+    parse: parseSignals,
+    default: telemetrySignals,
+    defaultText: telemetrySignals.join(","),
+    description: "Signals to export to the collector, separated by commas",
     commands: ["serve"],
   }),
   format: option({

@@ -19,6 +19,7 @@ import {
 import { readEnvFile } from "./env_file.ts";
 import { EMPTY_APP_DIR, EXAMPLE_DIR, resolveFunctions } from "./functions_folder.ts";
 import { memoryPlan } from "./memory.ts";
+import { telemetrySignals } from "../ops/limits.ts";
 import type { ExplicitValues, ServeOptions } from "./options.ts";
 import { bucketLocation, locationConfig } from "./locations.ts";
 import { fileErrorReason, StartError } from "./start_error.ts";
@@ -128,12 +129,19 @@ function metricsConfig({ metrics, metricsToken }: ServeOptions): MetricsConfig |
 }
 
 /** Refuses options of the export without a target. */
-function telemetryConfig({ otlpEndpoint, otlpHeaders, otlpSample }: ServeOptions): TelemetryConfig | null {
+function telemetryConfig(
+  { otlpEndpoint, otlpHeaders, otlpSample, otlpSignals }: ServeOptions,
+): TelemetryConfig | null {
   if (otlpEndpoint !== null) {
-    return { endpoint: otlpEndpoint.replace(/\/+$/, ""), headers: otlpHeaders, sample: otlpSample };
+    const endpoint = otlpEndpoint.replace(/\/+$/, "");
+    return { endpoint, headers: otlpHeaders, sample: otlpSample, signals: otlpSignals };
   }
-  if (Object.keys(otlpHeaders).length === 0 && otlpSample === 1) return null;
-  throw new StartError("--otlp-headers and --otlp-sample need --otlp-endpoint", { code: "telemetry" });
+  const isDefault = Object.keys(otlpHeaders).length === 0 && otlpSample === 1 &&
+    otlpSignals.length === telemetrySignals.length;
+  if (isDefault) return null;
+  throw new StartError("--otlp-headers, --otlp-sample and --otlp-signals need --otlp-endpoint", {
+    code: "telemetry",
+  });
 }
 
 export function accountsConfig(options: ServeOptions): AccountsConfig {

@@ -4,7 +4,23 @@ import { docsPath, helpFields } from "../explained.ts";
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
 /** Logs one message. Fields follow it as `key=value`. */
-export type Log = (level: LogLevel, message: string, fields?: Record<string, unknown>) => void;
+export interface Log {
+  (level: LogLevel, message: string, fields?: Record<string, unknown>): void;
+  /** Called with each written line. Absent for a log that has only one receiver. */
+  readonly copies?: Set<LogCopy>;
+}
+
+/** A line with plain fields, as it is sent to another process or server. */
+export interface LoggedLine {
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  readonly level: LogLevel;
+  readonly message: string;
+  readonly fields: Readonly<Record<string, string | number | boolean>>;
+}
+
+/** Must not throw, and must not log. */
+export type LogCopy = (line: LoggedLine) => void;
 
 export interface LogLineOptions {
   readonly at: Date;
@@ -26,6 +42,20 @@ export function logLine({ at, level, message, fields = {} }: LogLineOptions): st
     if (Error.isError(value) && value.stack !== undefined) stacks.push(value.stack);
   }
   return [line, ...stacks].join("\n") + "\n";
+}
+
+/** Returns the fields with objects as strings. The stack of an error becomes the field `stack`. */
+export function plainFields(fields: Record<string, unknown>): LoggedLine["fields"] {
+  const plain: Record<string, string | number | boolean> = {};
+  for (const [key, value] of Object.entries(fields)) {
+    if (typeof value === "string" || typeof value === "number" || typeof value === "boolean") {
+      plain[key] = value;
+    } else if (Error.isError(value)) {
+      plain[key] = `${value.name}: ${value.message}`;
+      if (value.stack !== undefined) plain["stack"] ??= value.stack;
+    } else if (value !== undefined) plain[key] = fieldText(value);
+  }
+  return plain;
 }
 
 /** Replaces control characters, which could affect a terminal. */
@@ -66,14 +96,23 @@ export interface StderrLogOptions {
 /** Returns a log that writes to standard error. */
 export function stderrLog({ debug, docsLink }: StderrLogOptions): Log {
   const encoder = new TextEncoder();
-  return (level, message, fields = {}) => {
+  const copies = new Set<LogCopy>();
+  const write: Log = (level, message, fields = {}) => {
     if (level === "debug" && !debug) return;
+    const at = new Date();
     const linked = withDocsLink(level, fields, docsLink);
-    const bytes = encoder.encode(logLine({ at: new Date(), level, message, fields: linked }));
+    const bytes = encoder.encode(logLine({ at, level, message, fields: linked }));
     try {
       for (let sent = 0; sent < bytes.length;) sent += Deno.stderr.writeSync(bytes.subarray(sent));
     } catch {
       // Standard error is closed or its disk is full: there is nowhere to report that.
     }
+    if (copies.size > 0) copyLine(copies, { at: at.getTime(), level, message, fields: plainFields(fields) });
   };
+  return Object.assign(write, { copies });
+}
+
+/** Passes a line to the receivers of a log. */
+export function copyLine(copies: Iterable<LogCopy>, line: LoggedLine): void {
+  for (const copy of copies) copy(line);
 }

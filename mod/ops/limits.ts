@@ -469,13 +469,17 @@ export const deployLimits = {
   migrationsKept: 100,
 } as const;
 
+/** Kinds of telemetry that `--otlp-endpoint` exports. */
+export const telemetrySignals = ["traces", "metrics", "logs"] as const;
+export type TelemetrySignal = typeof telemetrySignals[number];
+
 /** Limits of `--otlp-endpoint`. */
 export const telemetryLimits = {
-  /** Spans queued or being exported; further ones are dropped and counted. */
-  queuedSpansMax: 8_192,
-  /** Spans of one request. */
-  batchSpansMax: 512,
-  /** Interval between exports of spans, unless a batch is full. */
+  /** Spans queued or being exported, and as many log records; further ones are dropped and counted. */
+  queuedMax: 8_192,
+  /** Spans or log records of one request. */
+  batchMax: 512,
+  /** Interval between exports of spans and log records, unless a batch is full. */
   flushMs: 1_000,
   /** Interval between exports of metrics. */
   metricsMs: 15_000,
@@ -485,6 +489,12 @@ export const telemetryLimits = {
   closeMs: 1_000,
   /** Maximum length of an error message in a span; longer ones are truncated. */
   errorCharsMax: 500,
+  /** Maximum length of a string in a log record; longer ones are truncated. */
+  logCharsMax: 4_096,
+  /** Maximum characters of queued log records. */
+  queuedLogCharsMax: 8_388_608,
+  /** Requests whose log lines are remembered: an action's lines include those of nested calls. */
+  logRequestsMax: 4_096,
 } as const;
 
 /** Limits of the doctor. */

@@ -1,6 +1,8 @@
 /** Worker processes that share a port, as clients see them, also while some are killed. */
 import assert from "node:assert/strict";
 import { SynclineClient } from "../../mod/client/mod.ts";
+import { randomHex } from "../../mod/functions/call_trace.ts";
+import { attributesOf, OtlpCollector } from "../ops/support/otlp_collector.ts";
 import { Child } from "../support/processes/child.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { pause, until } from "../support/waiting.ts";
@@ -42,6 +44,8 @@ export const movesOf = untypedQuery({
   handler: async (ctx, { by }) =>
     (await ctx.db.query("moves").withIndex("by_by", (q) => q.eq("by", by)).collect()).map((move) => move.n),
 });
+export const said = untypedQuery({ args: { i: z.number() }, handler: (ctx) => ctx.log.info("said") });
+export const broken = untypedQuery({ args: {}, handler: () => { throw new TypeError("broken"); } });
 export const move = untypedMutation({
   args: { by: z.string(), n: z.number(), from: z.number(), to: z.number(), amount: z.number() },
   handler: async (ctx, { by, n, from, to, amount }) => {
@@ -211,7 +215,18 @@ async function progress(movers: readonly Mover[]): Promise<void> {
 
 Deno.test("[WK1] several processes share the port", async (t) => {
   await using folder = await TempFolder.with(APP);
-  const flags = ["--workers", String(WORKERS), "--metrics", "--functions", folder.at("one"), "--port"];
+  await using collector = new OtlpCollector();
+  // Only traces of clients that ask for it.
+  const telemetry = ["--otlp-endpoint", collector.endpoint, "--otlp-sample", "0"];
+  const flags = [
+    "--workers",
+    String(WORKERS),
+    "--metrics",
+    "--functions",
+    folder.at("one"),
+    ...telemetry,
+    "--port",
+  ];
   await using server = await new Server(folder, ...flags, "0").serving();
   const { url, port } = server;
   await until(async () => (await server.workers()).length === WORKERS - 1);
@@ -241,6 +256,53 @@ Deno.test("[WK1] several processes share the port", async (t) => {
     }
     assert.equal(texts.size, 1, [...texts].join("\n"));
     assert.deepEqual(await server.call("action", "bank:twice", { by: "twice" }), [1, 2]);
+  });
+
+  await t.step("[OT2] [OT3] [OT7] every process exports requests, runs and log lines", async () => {
+    const parents = new Map<string, string>();
+    for (let i = 0; i < 24; i++) {
+      const [traceId, parent] = [randomHex(16), randomHex(8)];
+      parents.set(traceId, parent);
+      const headers = { connection: "close", traceparent: `00-${traceId}-${parent}-01` };
+      const path = i % 2 === 0 ? "bank:said" : "bank:twice";
+      const kind = i % 2 === 0 ? "query" : "action";
+      const args = i % 2 === 0 ? { i } : { by: `traced ${i}` };
+      const body = JSON.stringify({ path, args });
+      const answer = await fetch(`${url}/api/${kind}`, { method: "POST", body, headers });
+      await answer.body?.cancel();
+    }
+    for (const [traceId, parent] of parents) {
+      const spans = () => collector.spans.filter((span) => span.traceId === traceId);
+      const request = () => spans().find(({ parentSpanId }) => parentSpanId === parent);
+      const run = () => spans().find(({ parentSpanId }) => parentSpanId === request()?.spanId);
+      await until(() => run() !== undefined, { what: () => JSON.stringify(spans()) });
+      const [outer, inner] = [request(), run()];
+      assert.match(
+        `${outer?.name} ${inner?.name}`,
+        /^POST \/api\/(query query bank:said|action action bank:twice)$/,
+      );
+      // Reports arrive later, but have the time of the end.
+      if (inner?.name.startsWith("query")) {
+        assert.ok(BigInt(inner.endTimeUnixNano) <= BigInt(outer?.endTimeUnixNano ?? 0));
+        const lines = () => collector.logs.filter((line) => line.traceId === traceId);
+        await until(() => lines().length > 0);
+        assert.deepEqual(lines().map(({ spanId, body }) => [spanId, body.stringValue]), [[
+          inner.spanId,
+          "said",
+        ]]);
+      }
+    }
+    // Each process logs the failures of its own readers.
+    await until(async () => {
+      await fetch(`${url}/api/query`, {
+        method: "POST",
+        body: JSON.stringify({ path: "bank:broken", args: {} }),
+        headers: { connection: "close" },
+      }).then((answer) => answer.body?.cancel());
+      const failures = collector.logs.filter(({ severityText }) => severityText === "ERROR");
+      const names = new Set(failures.map((line) => attributesOf(line)["worker"] ?? "main"));
+      return names.size === WORKERS;
+    }, { what: "failures that each process has logged" });
   });
 
   await t.step("[WK2] a repeated request gets the same response from any process", async () => {

@@ -109,8 +109,15 @@ Deno.test("[OT1] options of the export are refused without its endpoint, and hea
       endpoint: "http://127.0.0.1:4318/otlp",
       headers: { authorization: "Bearer a=b", "x-team": "one" },
       sample: 1,
+      signals: ["traces", "metrics", "logs"],
     });
-    for (const changes of [{ otlpSample: 0.5 }, { otlpHeaders }]) {
+    const otlpSignals = options.otlpSignals.parse("logs, traces");
+    assert.deepEqual(otlpSignals, ["traces", "logs"]);
+    assert.throws(
+      () => options.otlpSignals.parse("traces,spans"),
+      /expected a list such as traces,metrics,logs/,
+    );
+    for (const changes of [{ otlpSample: 0.5 }, { otlpHeaders }, { otlpSignals }]) {
       await assert.rejects(exportOf(changes), /need --otlp-endpoint/);
     }
     for (const text of ["Bearer token", "a b=c", "a=%zz", "a=%0a", "a="]) {

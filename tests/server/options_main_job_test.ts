@@ -341,6 +341,7 @@ mainJobWith([
   "otlpEndpoint",
   "otlpHeaders",
   "otlpSample",
+  "otlpSignals",
   "port",
   "data",
   "functions",
@@ -411,6 +412,7 @@ mainJobWith([
       otlpEndpoint: "http://127.0.0.1:9",
       otlpHeaders: "authorization=Bearer%20none",
       otlpSample: "0.5",
+      otlpSignals: "traces,logs",
     }, { origins, onlyThose: true, metrics: metricsToken, page: /The app/ });
     await server.mainJob();
     await heartbeats.shutdown();

@@ -1,5 +1,5 @@
 /** Observers of function runs. Nothing is measured without one. */
-import type { CallTrace } from "../call_trace.ts";
+import type { CallTrace, EndedRequest } from "../call_trace.ts";
 import type { FunctionCall, RunUse } from "../host_port.ts";
 import type { Outcome } from "../outcome.ts";
 import type { RunEnding } from "../run_endings.ts";
@@ -23,6 +23,8 @@ export interface RunEnd {
   readonly queuedMs: number;
   /** Resource usage. `null` outside of a transaction, and for runs that were stopped. */
   readonly use: RunUse | null;
+  /** When it ended, in milliseconds since the epoch. Absent if it ends now. */
+  readonly endedAt?: number;
 }
 
 let lastRequest = 0;
@@ -48,6 +50,9 @@ export function observeAll(observers: readonly RunObserver[]): RunObserver {
     groupCommitted(calls) {
       for (const observer of observers) observer.groupCommitted?.(calls);
     },
+    requestEnded(request) {
+      for (const observer of observers) observer.requestEnded?.(request);
+    },
   };
 }
 
@@ -59,6 +64,8 @@ export interface RunObserver {
   groupCommitted?(calls: number): void;
   /** Starts a trace for an action that has none, so that its calls belong to it. Absent without telemetry. */
   startTrace?(): CallTrace | undefined;
+  /** Called when a request to a worker process that belongs to an exported trace has ended. */
+  requestEnded?(request: EndedRequest): void;
 }
 
 export function endingOf(outcome: Outcome): RunEnding {

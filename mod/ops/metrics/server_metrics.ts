@@ -32,7 +32,7 @@ export interface ServerFigures {
   /** Cluster members only. */
   readonly cluster?: () => ClusterFigures;
   /** Absent without `--otlp-endpoint`. */
-  readonly telemetry?: () => { readonly droppedSpans: number };
+  readonly telemetry?: () => { readonly spans: number; readonly logRecords: number };
   /** Sizes of the database files in bytes; 0 if missing. */
   databaseBytes(): Promise<{ readonly data: number; readonly wal: number }>;
   /** Resident memory in bytes; `null` for isolates if unavailable. */
@@ -413,7 +413,12 @@ function defineTelemetry(to: Exposition, { figures: { telemetry } }: CountedFigu
   to.counter({
     name: "syncline_telemetry_dropped_spans_total",
     help: "Spans dropped because the queue was full or their export failed",
-    read: () => telemetry().droppedSpans,
+    read: () => telemetry().spans,
+  });
+  to.counter({
+    name: "syncline_telemetry_dropped_log_records_total",
+    help: "Log records dropped because the queue was full or their export failed",
+    read: () => telemetry().logRecords,
   });
 }
 

@@ -1,5 +1,5 @@
 /** Spans of requests and function runs, in the form that the exporter takes. */
-import { type CallTrace, randomHex } from "../../functions/call_trace.ts";
+import { type CallTrace, type EndedRequest, randomHex } from "../../functions/call_trace.ts";
 import { endingOf, type RunEnd, type RunKind } from "../../functions/host/mod.ts";
 import { type CallError, requestIdText } from "../../functions/outcome.ts";
 import { logLimits, telemetryLimits } from "../limits.ts";
@@ -70,7 +70,17 @@ function totalMs(kind: RunKind, { queuedMs, ms }: Pick<RunEnd, "queuedMs" | "ms"
   return kind === "query" ? queuedMs + ms : ms;
 }
 
-/** Returns the spans of a run that ended now, and of its phases. */
+/** Returns the span of a request or message. */
+export function requestSpan(
+  { name, trace, from, until, status }: EndedRequest,
+  source: SpanSource,
+): ReadableSpan {
+  const error = status !== null && status >= 500 ? `HTTP ${status}` : null;
+  const attributes = status === null ? {} : { "http.response.status_code": status };
+  return spanOf({ name, trace, from, until, isServer: true, attributes, error }, source);
+}
+
+/** Returns the spans of a run that ended at `now`, and of its phases. */
 export function runSpans(
   kind: RunKind,
   end: RunEnd,
@@ -117,17 +127,6 @@ export function runSpans(
 /** Message of a failure of the function or the server. An error that the app throws on purpose is an answer. */
 function failureOf(error: CallError | null): string | null {
   return error?.kind === "internal" ? error.message : null;
-}
-
-/** Parses the header `traceparent`; `null` if it is absent or invalid. */
-export function parseTraceparent(
-  header: string | null,
-): { readonly traceId: string; readonly parentId: string; readonly sampled: boolean } | null {
-  const [, version, traceId = "", parentId = "", flags = "", rest] =
-    /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/.exec(header?.trim() ?? "") ?? [];
-  if (version === undefined || version === "ff" || version === "00" && rest !== undefined) return null;
-  if (/^0+$/.test(traceId) || /^0+$/.test(parentId)) return null;
-  return { traceId, parentId, sampled: (parseInt(flags, 16) & 1) === 1 };
 }
 
 export function hrTime(ms: number): HrTime {

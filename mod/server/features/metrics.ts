@@ -81,7 +81,7 @@ export function startMetrics(
     }),
     ...(following.figures !== null && { follower: following.figures }),
     ...(clustering.figures !== null && { cluster: clustering.figures }),
-    ...(telemetry !== null && { telemetry: () => ({ droppedSpans: telemetry.dropped }) }),
+    ...(telemetry !== null && { telemetry: () => telemetry.dropped }),
     async databaseBytes() {
       const path = join(dataDir, archiveNames.database);
       return { data: await bytesOf(path), wal: await bytesOf(`${path}-wal`) };

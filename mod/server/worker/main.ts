@@ -1,5 +1,5 @@
 /** Entry point of a worker process. Reads its configuration from standard input and ends with the process that started it. */
-import { stderrLog } from "../../kit/log.ts";
+import { type Log, stderrLog } from "../../kit/log.ts";
 import { collectWhenIdle } from "../../kit/processes/idle_collection.ts";
 import { readJsonLines } from "../../kit/processes/helper_process.ts";
 import { workerLimits } from "../limits.ts";
@@ -17,8 +17,8 @@ async function bootOf(): Promise<WorkerBoot | null> {
 const boot = await bootOf();
 if (boot === null) Deno.exit(1);
 const plain = stderrLog({ debug: boot.config.dev });
-const log: typeof plain = (level, message, fields = {}) =>
-  plain(level, message, { ...fields, worker: boot.name });
+const named: Log = (level, message, fields = {}) => plain(level, message, { ...fields, worker: boot.name });
+const log: Log = Object.assign(named, { copies: plain.copies });
 try {
   const native = await openNativeSockets();
   collectWhenIdle({ onCollected: native?.trimMemory });

@@ -60,7 +60,7 @@ export async function startWorkerBackend(
   const link = await LeaderConnection.open({ conn, secret, hello: { name, commits: true }, calls });
   opened.defer(() => link.close());
   link.ended.then(({ detail }) => onEnd({ why: detail, orderly: false }));
-  const report = opened.use(new RunReporter(link, log));
+  const report = opened.use(new RunReporter(link, { log, telemetry: config.telemetry }));
   const { ts, app } = link.welcome;
   if (app === null) throw new TypeError("The leader did not send its app version");
   const host = opened.use(
@@ -103,7 +103,16 @@ export async function startWorkerBackend(
   const leader = opened.use(new LeaderProxy({ path: passed.path, log }));
   void portOpen.then(() => link.ready());
   const addressOf = addressOfRequests(config.trustedProxies);
-  const http = httpCalls({ hub, host, authenticator, dev: config.dev, headers: apiHeaders, addressOf, log });
+  const http = httpCalls({
+    hub,
+    host,
+    authenticator,
+    dev: config.dev,
+    headers: apiHeaders,
+    addressOf,
+    ...(report.spans && { spans: report.spans }),
+    log,
+  });
   const followed = opened.use(new FollowedStreams((path, signal) => leader.request(path, signal)));
   const streams = followedRoutes(followed);
   const resources = opened.move();
@@ -204,6 +213,7 @@ async function wire(
     memoryBytes,
     socketsMax,
     onCacheHit: (path) => report.cacheHit(path),
+    ...(report.spans && { spans: report.spans }),
   });
   host.serveQueries((call) => hub.query(call));
   return { authenticator, hub };

@@ -18,6 +18,13 @@ export interface WorkerBoot {
   readonly config: WorkerConfig;
 }
 
+/** Telemetry that a worker reports to the leader, which exports it. */
+export interface WorkerTelemetry {
+  /** Share of exported traces; `null` if traces are not exported. */
+  readonly sample: number | null;
+  readonly logs: boolean;
+}
+
 const SHARED = [
   "dataDir",
   "dev",
@@ -38,6 +45,8 @@ export interface WorkerConfig extends Pick<ServeConfig, typeof SHARED[number]> {
   readonly memory: IsolateMemory;
   /** Processors per worker, rounded up. */
   readonly cores: number;
+  /** `null` without `--otlp-endpoint`. */
+  readonly telemetry: WorkerTelemetry | null;
 }
 
 /** Processes on one machine share its processors: none runs more busy readers than its share. */
@@ -50,5 +59,9 @@ export function workerConfig(config: ServeConfig): WorkerConfig {
   const memoryBytes = Math.floor(config.memoryBytes / config.workers);
   const cores = coresOf(config);
   const { isolates: memory } = memoryPlan({ bytes: memoryBytes, cores });
-  return { ...shared as Pick<ServeConfig, typeof SHARED[number]>, memoryBytes, memory, cores };
+  const telemetry = config.telemetry && {
+    sample: config.telemetry.signals.includes("traces") ? config.telemetry.sample : null,
+    logs: config.telemetry.signals.includes("logs"),
+  };
+  return { ...shared as Pick<ServeConfig, typeof SHARED[number]>, memoryBytes, memory, cores, telemetry };
 }

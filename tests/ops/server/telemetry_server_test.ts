@@ -1,5 +1,6 @@
-/** Traces and metrics that a server exports to a collector. */
+/** Traces, metrics and log lines that a server exports to a collector. */
 import assert from "node:assert/strict";
+import { telemetrySignals } from "../../../mod/ops/limits.ts";
 import { startTestServer } from "../../auth/server/test_server.ts";
 import { attributesOf, OtlpCollector } from "../support/otlp_collector.ts";
 
@@ -12,7 +13,11 @@ export default defineSchema({ notes: defineTable({ text: z.string() }) });
   "notes.ts": `
 import { untypedAction, untypedMutation, untypedQuery } from "syncline/server";
 import { z } from "zod";
-export const add = untypedMutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
+export const add = untypedMutation({ args: { text: z.string() }, handler: (ctx, { text }) => {
+  ctx.log.warn("adds", { text });
+  return ctx.db.insert("notes", { text });
+} });
+export const fail = untypedQuery({ args: {}, handler: () => { throw new TypeError("of the app"); } });
 export const list = untypedQuery({ args: {}, handler: async (ctx) => (await ctx.db.query("notes").collect()).length });
 export const inner = untypedAction({ args: {}, handler: (ctx) => ctx.runQuery("notes:list", {}) });
 export const act = untypedAction({ args: {}, handler: async (ctx) => {
@@ -34,11 +39,12 @@ const traced = { headers: { traceparent: `00-${TRACE}-${PARENT}-01` } };
 
 Deno.test("[OT1] [OT2] [OT3] a call over HTTP, a message and a route are traces down to their nested calls", async () => {
   await using collector = new OtlpCollector();
-  const telemetry = { endpoint: collector.endpoint, headers: {}, sample: 1 };
+  const telemetry = { endpoint: collector.endpoint, headers: {}, sample: 1, signals: telemetrySignals };
   {
     await using server = await startTestServer({ functions, config: { telemetry } });
     assert.equal((await server.post("/metrics", {})).status, 404);
     await server.post("/api/action", { path: "notes:act", args: {} }, traced);
+    await server.post("/api/query", { path: "notes:fail", args: {} });
     const hook = await fetch(`${server.url}/hook`, { method: "POST", ...traced });
     assert.equal(hook.status, 204);
     await using socket = await server.socket();
@@ -69,6 +75,23 @@ Deno.test("[OT1] [OT2] [OT3] a call over HTTP, a message and a route are traces 
   assert.equal(run?.name, "mutation notes:add");
   assert.ok(run !== undefined && named(run).includes("commit"));
   assert.ok(!collector.spans.some(({ name }) => /^\w+ _/.test(name)), "the service's own functions");
+
+  const lines = collector.logs.filter(({ body }) => body.stringValue.startsWith("adds text="));
+  const adds = collector.spans.filter(({ name }) => name === "mutation notes:add");
+  assert.deepEqual(
+    lines.map(({ traceId, spanId }) => `${traceId} ${spanId}`),
+    adds.map(({ traceId, spanId }) => `${traceId} ${spanId}`),
+    "each line once, with the span of its run",
+  );
+  const [failure, ...others] = collector.logs.filter(({ severityText }) => severityText === "ERROR");
+  assert.deepEqual([failure?.body.stringValue, others], ["A function failed", []]);
+  const { "exception.stacktrace": stack, "syncline.request_id": id, ...failed } = attributesOf(
+    failure ?? { attributes: [] },
+  );
+  assert.deepEqual(failed, { "code.function.name": "notes:fail", "exception.message": "of the app" });
+  assert.match(String(stack), /notes\.ts/);
+  const failedRun = collector.spans.find(({ name }) => name === "query notes:fail");
+  assert.equal(failedRun && attributesOf(failedRun)["syncline.request_id"], id);
 
   const runs = collector.metrics.find(({ name }) => name === "syncline_function_runs_total");
   const mutations = runs?.sum?.dataPoints.find((point) => {

@@ -40,14 +40,30 @@ export interface ReceivedMetric {
   readonly histogram?: { readonly aggregationTemporality: number; readonly dataPoints: readonly Point[] };
 }
 
+export interface ReceivedLog {
+  readonly timeUnixNano: string;
+  readonly severityNumber: number;
+  readonly severityText: string;
+  readonly body: { readonly stringValue: string };
+  readonly attributes: readonly Attribute[];
+  readonly traceId?: string;
+  readonly spanId?: string;
+  readonly flags?: number;
+}
+
 export class OtlpCollector implements AsyncDisposable {
   readonly spans: ReceivedSpan[] = [];
+  readonly logs: ReceivedLog[] = [];
   /** The newest export of metrics. */
   metrics: readonly ReceivedMetric[] = [];
   readonly resources: Readonly<Record<string, string | number>>[] = [];
   readonly requestHeaders: Headers[] = [];
   /** Path whose requests are answered with 404. */
   refusedPath: string | null = null;
+  /** Path whose responses send a byte at times and never end. */
+  endlessPath: string | null = null;
+  /** Endless responses that the server has ended. */
+  ended = 0;
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
 
   constructor(port = 0) {
@@ -81,6 +97,7 @@ export class OtlpCollector implements AsyncDisposable {
     const body = await request.json();
     const path = new URL(request.url).pathname;
     if (path === this.refusedPath) return new Response(null, { status: 404 });
+    if (path === this.endlessPath) return this.#endless();
     for (const { resource, scopeSpans } of path === "/v1/traces" ? body.resourceSpans : []) {
       this.resources.push(attributesOf(resource));
       for (const { spans } of scopeSpans) this.spans.push(...spans);
@@ -89,7 +106,25 @@ export class OtlpCollector implements AsyncDisposable {
       this.resources.push(attributesOf(resource));
       this.metrics = scopeMetrics[0].metrics;
     }
+    for (const { resource, scopeLogs } of path === "/v1/logs" ? body.resourceLogs : []) {
+      this.resources.push(attributesOf(resource));
+      for (const { logRecords } of scopeLogs) this.logs.push(...logRecords);
+    }
     return Response.json({});
+  }
+
+  #endless(): Response {
+    let timer: ReturnType<typeof setInterval>;
+    const body = new ReadableStream<Uint8Array>({
+      start(controller) {
+        timer = setInterval(() => controller.enqueue(new Uint8Array([32])), 20);
+      },
+      cancel: () => {
+        clearInterval(timer);
+        this.ended++;
+      },
+    });
+    return new Response(body);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,12 +1,13 @@
 /** Telemetry without a server: trace contexts, bounds of the queue, failures of the collector. */
 import assert from "node:assert/strict";
 import { anonymous } from "../../../mod/functions/identity.ts";
+import { parseTraceparent } from "../../../mod/functions/call_trace.ts";
 import type { RunEnd } from "../../../mod/functions/host/mod.ts";
 import { failed, type Outcome } from "../../../mod/functions/outcome.ts";
+import { copyLine, type Log, type LogCopy, plainFields } from "../../../mod/kit/log.ts";
 import { telemetryLimits } from "../../../mod/ops/limits.ts";
 import { Histogram } from "../../../mod/ops/stats/mod.ts";
 import { Telemetry, type TelemetryOptions } from "../../../mod/ops/telemetry/mod.ts";
-import { parseTraceparent } from "../../../mod/ops/telemetry/spans.ts";
 import { freePort } from "../../support/ports.ts";
 import { until } from "../../support/waiting.ts";
 import { attributesOf, OtlpCollector } from "../support/otlp_collector.ts";
@@ -20,13 +21,15 @@ function ended(changes: Partial<RunEnd> = {}): RunEnd {
 
 function telemetry(endpoint: string, changes: Partial<TelemetryOptions> = {}) {
   const logged: string[] = [];
+  const log: Log = (level, message) => void logged.push(`${level} ${message}`);
   const made = new Telemetry({
     endpoint,
     headers: { authorization: "Bearer of-the-collector" },
     sample: 1,
     serviceName: "notes",
     version: "1.2.3",
-    log: (level, message) => logged.push(`${level} ${message}`),
+    signals: ["traces", "metrics", "logs"],
+    log,
     ...changes,
   });
   return Object.assign(made, { logged });
@@ -130,9 +133,9 @@ Deno.test("[OT5] metrics keep their names, labels and buckets", async () => {
 Deno.test("[OT6] a collector that is down is reported once, and spans over the limit are dropped", async () => {
   const port = await freePort();
   const made = telemetry(`http://127.0.0.1:${port}`);
-  const { queuedSpansMax } = telemetryLimits;
-  for (let i = 0; i < queuedSpansMax + 100; i++) made.start("POST /api/query").end(200);
-  assert.equal(made.dropped, 100);
+  const { queuedMax } = telemetryLimits;
+  for (let i = 0; i < queuedMax + 100; i++) made.start("POST /api/query").end(200);
+  assert.deepEqual(made.dropped, { spans: 100, logRecords: 0 });
   // The pending exports end within the timeout of a single one, and exports of metrics fail in the meantime.
   const begun = performance.now();
   const stopping = telemetry(`http://127.0.0.1:${await freePort()}`);
@@ -155,9 +158,9 @@ Deno.test("[OT6] a collector that is down is reported once, and spans over the l
   await made[Symbol.asyncDispose]();
   assert.ok(performance.now() - closing < 2 * telemetryLimits.closeMs);
   made.start("POST /api/query").end(200);
-  assert.ok(made.dropped > 100, "spans after the close are dropped");
+  assert.ok(made.dropped.spans > 100, "spans after the close are dropped");
   // Its last attempt.
-  await until(() => stopping.dropped === 1);
+  await until(() => stopping.dropped.spans === 1);
 });
 
 Deno.test("[OT6] a collector that refuses metrics is reported once, and still receives the last spans", async () => {
@@ -180,4 +183,112 @@ Deno.test("[OT6] a collector that refuses metrics is reported once, and still re
   }
   assert.deepEqual(logged, ["warn Cannot export telemetry metrics"]);
   assert.equal(collector.spans.length, 3);
+});
+
+/** A log whose lines can be copied, and that keeps them. */
+function copiedLog(): { readonly log: Log; readonly logged: string[]; readonly copies: Set<LogCopy> } {
+  const logged: string[] = [];
+  const copies = new Set<LogCopy>();
+  const write: Log = (level, message, fields = {}) => {
+    logged.push(`${level} ${message} ${fields["signal"] ?? ""}`.trim());
+    copyLine(copies, { at: 1_700_000_000_123, level, message, fields: plainFields(fields) });
+  };
+  return { log: Object.assign(write, { copies }), logged, copies };
+}
+
+Deno.test("[OT7] lines of the server and of functions are exported, those of a run with its trace", async () => {
+  await using collector = new OtlpCollector();
+  const { log, copies } = copiedLog();
+  const trace = { traceId: TRACE, spanId: PARENT, sampled: false };
+  const call = { udfPath: "notes:add", identity: anonymous, trace };
+  {
+    await using made = telemetry(collector.endpoint, { log });
+    const long = "x".repeat(telemetryLimits.logCharsMax + 1);
+    log("warn", "Slow disk", { ms: 12, path: long, error: new TypeError("no") });
+    const nested: Outcome = { ok: true, value: "1", logLines: ["[WARN] of a nested call"] };
+    const outcome: Outcome = { ok: true, value: "1", logLines: ["[INFO] first", ...nested.logLines, "bare"] };
+    const inner = { ...call, trace: { ...trace, spanId: "c7ad6b7169203331", parentId: PARENT } };
+    made.runEnded("query", ended({ call: inner, outcome: nested }));
+    made.runEnded("action", ended({ call, outcome }));
+    made.runEnded("query", ended({ outcome: nested, call: { udfPath: "_health:x", identity: anonymous } }));
+  }
+  assert.equal(copies.size, 0, "it is no receiver of the log any more");
+  const [line, ...lines] = collector.logs;
+  assert.deepEqual([line?.severityText, line?.severityNumber, line?.body.stringValue], [
+    "WARN",
+    13,
+    "Slow disk",
+  ]);
+  assert.deepEqual([line?.timeUnixNano, line?.traceId], ["1700000000123000000", undefined]);
+  const { "exception.stacktrace": stack, path, ...fields } = attributesOf(line ?? { attributes: [] });
+  assert.deepEqual(fields, { ms: 12, "exception.message": "TypeError: no" });
+  assert.equal(String(path).length, telemetryLimits.logCharsMax);
+  assert.match(String(stack), /telemetry_test/);
+  assert.deepEqual(
+    lines.map(({ severityText, body, traceId, spanId }) => [severityText, body.stringValue, traceId, spanId]),
+    [
+      ["WARN", "of a nested call", TRACE, "c7ad6b7169203331"],
+      ["INFO", "first", TRACE, PARENT],
+      ["INFO", "bare", TRACE, PARENT],
+    ],
+  );
+  assert.deepEqual(lines[1] && attributesOf(lines[1]), {
+    "code.function.name": "notes:add",
+    "syncline.kind": "action",
+    "syncline.request_id": "10",
+  });
+  assert.deepEqual(collector.spans, [], "the trace is not sampled");
+});
+
+Deno.test("[OT7] only the chosen signals are exported", async () => {
+  await using collector = new OtlpCollector();
+  const { log, copies } = copiedLog();
+  {
+    await using made = telemetry(collector.endpoint, { log, signals: ["traces"] });
+    assert.equal(copies.size, 0);
+    made.start("POST /api/query").end(200);
+    made.runEnded("query", ended({ outcome: { ok: true, value: "1", logLines: ["[INFO] a"] } }));
+    await made.exportMetrics(() => Promise.reject(new Error("not read")));
+  }
+  assert.deepEqual([collector.logs, collector.metrics], [[], []]);
+  assert.ok(collector.spans.length > 0);
+  {
+    await using made = telemetry(collector.endpoint, { log, signals: ["logs"] });
+    made.start("POST /api/query").end(200);
+    log("info", "Started");
+  }
+  assert.deepEqual(collector.logs.map(({ body }) => body.stringValue), ["Started"]);
+});
+
+Deno.test("[OT6] log records over the limits are dropped and counted", async () => {
+  const { log } = copiedLog();
+  const made = telemetry(`http://127.0.0.1:${await freePort()}`, { log, exportMs: 300 });
+  const { queuedMax, logCharsMax, queuedLogCharsMax } = telemetryLimits;
+  for (let i = 0; i < queuedMax + 5; i++) log("info", "A line");
+  assert.deepEqual(made.dropped, { spans: 0, logRecords: 5 });
+  await made[Symbol.asyncDispose]();
+  await until(() => made.dropped.logRecords === queuedMax + 5);
+  const large = telemetry(`http://127.0.0.1:${await freePort()}`, { log, exportMs: 300 });
+  const lines = Math.ceil(queuedLogCharsMax / logCharsMax);
+  assert.ok(lines < queuedMax / 2);
+  for (let i = 0; i < 2 * lines; i++) log("info", "x".repeat(logCharsMax));
+  assert.ok(large.dropped.logRecords >= lines);
+  await large[Symbol.asyncDispose]();
+  await until(() => large.dropped.logRecords === 2 * lines);
+});
+
+Deno.test("[OT6] an export ends at its deadline, also while the collector sends bytes", async () => {
+  await using collector = new OtlpCollector();
+  collector.endlessPath = "/v1/traces";
+  const { log, logged } = copiedLog();
+  await using made = telemetry(collector.endpoint, { log, exportMs: 300 });
+  made.start("POST /api/query").end(200);
+  await until(() => made.dropped.spans === 1);
+  assert.deepEqual(logged, ["warn Cannot export telemetry traces"]);
+  await until(() => collector.ended === 1, { what: "the connection is closed" });
+  // The next export uses a new connection.
+  collector.endlessPath = null;
+  made.start("POST /api/query").end(200);
+  await until(() => collector.spans.length === 1);
+  await until(() => logged.includes("info Telemetry is exported again"));
 });

@@ -17,7 +17,7 @@ export interface InstrumentationScope {
 export interface SpanContext {
   readonly traceId: string;
   readonly spanId: string;
-  /** 1: sampled. */
+  /** 1: sampled, 0: not sampled. */
   readonly traceFlags: number;
   readonly isRemote?: boolean;
 }
@@ -38,6 +38,19 @@ export interface ReadableSpan {
   readonly droppedAttributesCount: 0;
   readonly droppedEventsCount: 0;
   readonly droppedLinksCount: 0;
+  readonly resource: Resource;
+  readonly instrumentationScope: InstrumentationScope;
+}
+
+export interface ReadableLogRecord {
+  readonly hrTime: HrTime;
+  readonly hrTimeObserved: HrTime;
+  readonly spanContext?: SpanContext;
+  readonly severityText: string;
+  readonly severityNumber: number;
+  readonly body: string;
+  readonly attributes: Attributes;
+  readonly droppedAttributesCount: 0;
   readonly resource: Resource;
   readonly instrumentationScope: InstrumentationScope;
 }
@@ -86,47 +99,57 @@ export interface ExportResult {
   readonly error?: Error;
 }
 
-interface ExporterOptions {
+export interface ExporterOptions {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly timeoutMillis: number;
   readonly httpAgentOptions: () => object;
 }
 
-interface SpanExporter {
-  export(spans: readonly ReadableSpan[], done: (result: ExportResult) => void): void;
+export interface Exporter<Batch> {
+  export(batch: Batch, done: (result: ExportResult) => void): void;
+  forceFlush(): Promise<void>;
   shutdown(): Promise<void>;
 }
 
-export class OTLPTraceExporter implements SpanExporter {
+declare class HttpExporter<Batch> implements Exporter<Batch> {
   constructor(options: ExporterOptions);
-  export(spans: readonly ReadableSpan[], done: (result: ExportResult) => void): void;
+  export(batch: Batch, done: (result: ExportResult) => void): void;
+  forceFlush(): Promise<void>;
   shutdown(): Promise<void>;
 }
 
-export class OTLPMetricExporter {
-  constructor(options: ExporterOptions);
-  export(
-    metrics: {
-      readonly resource: Resource;
-      readonly scopeMetrics: readonly {
-        readonly scope: InstrumentationScope;
-        readonly metrics: readonly MetricData[];
-      }[];
-    },
-    done: (result: ExportResult) => void,
-  ): void;
-  shutdown(): Promise<void>;
+export class OTLPTraceExporter extends HttpExporter<readonly ReadableSpan[]> {}
+
+export class OTLPLogExporter extends HttpExporter<readonly ReadableLogRecord[]> {}
+
+export interface MetricBatch {
+  readonly resource: Resource;
+  readonly scopeMetrics: readonly {
+    readonly scope: InstrumentationScope;
+    readonly metrics: readonly MetricData[];
+  }[];
+}
+
+export class OTLPMetricExporter extends HttpExporter<MetricBatch> {}
+
+interface BatchOptions<Item> {
+  readonly exporter: Exporter<readonly Item[]>;
+  readonly maxQueueSize: number;
+  readonly maxExportBatchSize: number;
+  readonly scheduledDelayMillis: number;
 }
 
 /** Queues spans and exports them in batches. */
 export class BatchSpanProcessor {
-  constructor(options: {
-    readonly exporter: SpanExporter;
-    readonly maxQueueSize: number;
-    readonly maxExportBatchSize: number;
-    readonly scheduledDelayMillis: number;
-  });
+  constructor(options: BatchOptions<ReadableSpan>);
   onEnd(span: ReadableSpan): void;
+  shutdown(): Promise<void>;
+}
+
+/** Queues log records and exports them in batches. */
+export class BatchLogRecordProcessor {
+  constructor(options: BatchOptions<ReadableLogRecord>);
+  onEmit(record: ReadableLogRecord): void;
   shutdown(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** `--otlp-endpoint`: exports traces of calls, and the metrics at intervals. */
+/** `--otlp-endpoint`: exports traces of calls, log lines, and the metrics at intervals. */
 import { VERSION } from "../../../config/version.ts";
 import type { ServeConfig } from "../../../config/config.ts";
 import type { Log } from "../../../kit/log.ts";
