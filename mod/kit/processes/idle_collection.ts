@@ -5,8 +5,8 @@ import { runInNewContext } from "node:vm";
 const CHECK_MS = 2_000;
 /** Processor time between two checks below which a process counts as idle. */
 const IDLE_MS_MAX = 30;
-/** Idle checks before a collection that is not the first: bursts of work with short pauses shall not pay for each pause. */
-const IDLE_CHECKS_MIN = 5;
+/** Share of the time that collections may take. Bursts of work with short pauses shall not pay for each pause. */
+const TIME_SHARE_MAX = 0.01;
 /** Growth of the heap since the last collection that is worth another one. */
 const GROWTH_BYTES_MIN = 4 * 1024 * 1024;
 const GROWTH_SHARE_MIN = 0.25;
@@ -26,11 +26,11 @@ export class IdleCollection {
   readonly #process: CollectedProcess;
   #processorMs: number;
   #heapBytes: number | null = null;
-  /** Consecutive idle checks. */
-  #idleChecks = 0;
-  /** Processor time of the last collection, and since then. */
+  /** Duration of the last collection in processor time. */
   #collectionMs = 0;
+  /** Processor time and checks since then. */
   #workMs = 0;
+  #checks = 0;
 
   constructor(process: CollectedProcess) {
     this.#process = process;
@@ -42,19 +42,20 @@ export class IdleCollection {
     const usedMs = processorMs - this.#processorMs;
     this.#processorMs = processorMs;
     this.#workMs += usedMs;
-    this.#idleChecks = usedMs > IDLE_MS_MAX ? 0 : this.#idleChecks + 1;
-    if (!this.#isDue()) return;
+    this.#checks++;
+    if (usedMs > IDLE_MS_MAX || !this.#isDue()) return;
     this.#process.collect();
     this.#heapBytes = this.#process.heapBytes();
     this.#processorMs = this.#process.processorMs();
     this.#collectionMs = this.#processorMs - processorMs;
     this.#workMs = 0;
+    this.#checks = 0;
   }
 
-  /** The garbage of a start is collected at the first idle check. */
+  /** Whether a collection is worth its time, at an idle check. The garbage of a start is collected at the first one. */
   #isDue(): boolean {
-    if (this.#heapBytes === null) return this.#idleChecks > 0;
-    if (this.#idleChecks < IDLE_CHECKS_MIN) return false;
+    if (this.#heapBytes === null) return true;
+    if (this.#checks * CHECK_MS * TIME_SHARE_MAX < this.#collectionMs) return false;
     const growth = this.#process.heapBytes() - this.#heapBytes;
     if (growth >= Math.max(GROWTH_BYTES_MIN, this.#heapBytes * GROWTH_SHARE_MIN)) return true;
     return this.#workMs >= Math.max(IDLE_MS_MAX, this.#collectionMs * WORK_FACTOR_MIN);
