@@ -154,6 +154,27 @@ Deno.test("disposal leaves no process and only the files of the database", async
   ]);
 });
 
+Deno.test("a reader that is starting ends before the writer, which is then alone with the database", async () => {
+  await using it = await RealHost.start(app);
+  const { isolates } = it.host;
+  const endings: number[] = [];
+  const ended = isolates.ended.bind(isolates);
+  isolates.ended = (pid, cause) => {
+    ended(pid, cause);
+    endings.push(pid);
+  };
+  it.host.readers.prepare?.();
+  await until(() => isolates.roles.reader.running === 1);
+  const [writer] = await it.pids("writer");
+  await it.stop();
+  assert.equal(endings.length, 2);
+  assert.equal(endings[1], writer);
+  assert.deepEqual([...Deno.readDirSync(`${it.dir}/data`)].map(({ name }) => name).sort(), [
+    "data.db",
+    "versions",
+  ]);
+});
+
 Deno.test("a database is served again from its last state", async () => {
   await using it = await RealHost.start(app);
   for (const n of upTo(5)) await it.mutate("notes:add", { n });
