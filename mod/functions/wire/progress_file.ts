@@ -3,12 +3,11 @@
  * killed it. Two float64: the position of the call in its batch (-1 when idle, -2 while committing or starting a group), and
  * the start time in milliseconds since the epoch.
  */
-import { closeSync, constants, openSync, writeSync } from "node:fs";
-
 const PROGRESS_BYTES = 16;
 const IDLE = -1;
 const STORING = -2;
 const realNow = Date.now;
+const { Start: start } = Deno.SeekMode;
 
 /** The current work of an isolate. */
 export interface Progress {
@@ -32,13 +31,13 @@ export function parseProgress(bytes: Uint8Array): Progress | null {
 
 /** The isolate's writer of the file. A write takes less than a microsecond. */
 export class ProgressFile implements Disposable {
-  readonly #file: number;
+  readonly #file: Deno.FsFile;
   readonly #bytes = new Uint8Array(PROGRESS_BYTES);
   readonly #view = new DataView(this.#bytes.buffer);
 
   constructor(path: string) {
     // Not truncated: main has allocated the file, so that isolates can start while the disk is full.
-    this.#file = openSync(path, constants.O_WRONLY | constants.O_CREAT);
+    this.#file = Deno.openSync(path, { write: true, create: true });
     this.idle();
   }
 
@@ -58,14 +57,16 @@ export class ProgressFile implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    closeSync(this.#file);
+    this.#file.close();
   }
 
   #note(position: number): number {
     const now = realNow();
     this.#view.setFloat64(0, position, true);
     this.#view.setFloat64(8, now, true);
-    writeSync(this.#file, this.#bytes, 0, PROGRESS_BYTES, 0);
+    // Two calls instead of one of `node:fs`, which takes 9 ms to load.
+    this.#file.seekSync(0, start);
+    this.#file.writeSync(this.#bytes);
     return now;
   }
 }

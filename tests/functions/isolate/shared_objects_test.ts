@@ -183,7 +183,40 @@ const WALKER = `
     for (const fail of [() => db?.get(1), () => db?.query("none"), () => ctx.env.x.y, () => ctx.runQuery({}, {}), () => db?.insert("notes", 1), () => ctx.db]) {
       try { fail()?.catch?.((error) => walk("error", error, false)); } catch (error) { walk("error", error, false); }
     }
+    const kinds = [...everyKind(z)];
+    if (kinds.length < 100) open.push("kinds: " + kinds.length);
+    for (const [name, made] of kinds) {
+      for (const part of [made._zod.constr.prototype, getPrototypeOf(made._zod)]) {
+        if (!Object.isFrozen(part)) open.push("kind " + name);
+      }
+    }
     return open;
+  };
+  // Most kinds are not used before. A kind that was frozen before its first schema throws here.
+  const everyKind = function* (z) {
+    const text = z.string();
+    const object = z.object({ a: z.literal("a") });
+    const withArguments = {
+      array: [text], union: [[text]], xor: [[text]], discriminatedUnion: ["a", [object]], intersection: [text, text],
+      tuple: [[text]], record: [text, text], partialRecord: [text, text], looseRecord: [text, text], map: [text, text],
+      set: [text], enum: [["a"]], nativeEnum: [{ a: "a" }], literal: ["a"], optional: [text], exactOptional: [text],
+      nullable: [text], nullish: [text], nonoptional: [text], success: [text], pipe: [text, text], keyof: [object],
+      codec: [text, text, {}], invertCodec: [z.codec(text, text, {})], preprocess: [(value) => value, text],
+      readonly: [text], templateLiteral: [["a"]], lazy: [() => text], promise: [text], transform: [(value) => value],
+      catch: [text, "a"], prefault: [text, "a"], refine: [() => true], stringFormat: ["a", /a/], hash: ["sha256"],
+      instanceof: [Object], json: [], check: [() => {}], regex: [/a/], toZod: [{}],
+    };
+    yield ["default", text.default("a")];
+    for (const name of ["date", "datetime", "duration", "time"]) yield ["iso." + name, z.iso[name]()];
+    for (const name of Object.keys(z)) {
+      if (typeof z[name] !== "function" || !/^[a-z]/.test(name) || name === "setErrorMap") continue;
+      try {
+        const made = z[name](...withArguments[name] ?? []);
+        if (made?._zod?.constr !== undefined) yield [name, made];
+      } catch (error) {
+        if (name in withArguments || /extensible|read only|redefine/.test(error.message)) open.push(name + ": " + error.message);
+      }
+    }
   };
 `;
 
