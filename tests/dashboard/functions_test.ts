@@ -1,5 +1,6 @@
 /** The dashboard's functions and logs in a browser. */
 import assert from "node:assert/strict";
+import { needs, onPath, type Service } from "../support/services.ts";
 import { until } from "../support/waiting.ts";
 import { checkAppearances, testDashboard } from "./support/dashboard_page.ts";
 
@@ -106,8 +107,62 @@ testDashboard("functions and logs", { functions, config }, async (dashboard, t) 
         .waitFor();
       await button("React").click();
       await code.getByText('const run = useMutation("orders:add");').waitFor();
+      await page.locator(".card", { hasText: "/api/openapi.json" }).getByRole("link", { name: "API key" })
+        .waitFor();
+      const [download] = await Promise.all([
+        page.waitForEvent("download"),
+        button("Download openapi.json").click(),
+      ]);
+      assert.match(await Deno.readTextFile(await download.path()), /"openapi": ?"3\.1/);
     },
   );
+
+  await t.step("DA18 code has an example while no arguments are entered", async () => {
+    await go("functions/orders%3Acheckout");
+    await page.getByLabel("Code", { exact: true }).getByText(
+      '{"path":"orders:checkout","args":{"title":"text"}}',
+    )
+      .waitFor();
+    await go("functions");
+    await waitForText("POST http");
+    await waitForText("/api/openapi.json");
+    await go("functions/orders%3Aadd");
+  });
+
+  const programs = [["curl", "sh"], ["Python", "python3"]].map(([tab = "", program = ""]) => {
+    const names = [...new Set([tab.toLowerCase().replace("python", "python3"), program])];
+    return [
+      tab,
+      program,
+      names.map((name): Service => ({ name, find: () => onPath(name), hint: "a package of the system" })),
+    ] as const;
+  });
+  for (const [tab, program, services] of programs) {
+    await t.step({
+      ...needs(services, `DA18 the code for ${tab} calls the function with the entered arguments`),
+      async fn() {
+        const title = `${tab}: "Léa's" \\ 🛋 $HOME \`x\``;
+        const args = { title, state: "paid", total: 1.5, rush: true, lines: [] };
+        await go(`functions/orders%3Aadd?args=${encodeURIComponent(JSON.stringify(args))}`);
+        await button(tab).click();
+        const code = page.getByLabel("Code", { exact: true });
+        await code.getByText("Léa").waitFor();
+        const { body } = await server.post("/api/auth/signup", {
+          email: `${program}@example.com`,
+          password: "a good password",
+        });
+        const { success, stdout, stderr } = await new Deno.Command(program, {
+          args: ["-c", await code.innerText()],
+          env: { ACCESS_TOKEN: body.accessToken },
+        }).output();
+        assert.ok(success, new TextDecoder().decode(stderr));
+        const orders = await call("orders:list", { state: "paid" }, "query");
+        const added = orders.find((order: { readonly title: string }) => order.title === title);
+        assert.equal(added?.total, 1.5);
+        assert.match(new TextDecoder().decode(stdout), new RegExp(added._id));
+      },
+    });
+  }
 
   await t.step("DA18 a run is repeated with its arguments", async () => {
     await page.getByLabel("title").fill("Bench");

@@ -36,7 +36,7 @@ const groups = [
         name: "functions",
         title: "Functions",
         icon: "functions",
-        words: "queries mutations actions run",
+        words: "api queries mutations actions run http rest curl python openapi client",
       },
       { name: "schedule", title: "Schedule", icon: "schedule", words: "jobs crons" },
       { name: "versions", title: "Versions", icon: "versions", words: "deploy rollback code release" },

@@ -1,8 +1,10 @@
 /** Arguments entered in this page, by function: the edited ones, and those of recent runs. In memory only. */
 import { useState } from "react";
 import type { FunctionFacts } from "../../../../mod/functions/api/system_context.ts";
-import { exampleOf } from "../../server/json_schema.ts";
+import { exampleOf as likelyValue } from "../../../../mod/openapi/examples.ts";
+import { exampleOf, type Schema } from "../../server/json_schema.ts";
 import { useRoute } from "../../shell/route.ts";
+import type { Fields } from "../../ui/schema_form.tsx";
 
 export interface PastRun {
   readonly id: number;
@@ -44,11 +46,28 @@ export interface Arguments {
   readonly addRun: (run: Omit<PastRun, "id">) => void;
 }
 
+function initialOf(args: Schema | null): unknown {
+  return exampleOf(args) ?? {};
+}
+
+/** Returns the arguments for code: those entered, or an example while none were. */
+export function argumentsForCode({ args }: FunctionFacts, fields: Fields | null): Fields {
+  const isEntered = fields !== null && JSON.stringify(fields) !== JSON.stringify(initialOf(args));
+  if (isEntered || args === null) return fields ?? {};
+  return (likelyValue(args, (ref) => definitionOf(args, ref)) ?? fields ?? {}) as Fields;
+}
+
+/** Returns the schema that a reference such as `#/$defs/node` names. */
+function definitionOf(schema: Schema, ref: string): Schema | undefined {
+  const names = ref.split("/").slice(1);
+  return names.reduce<Schema | undefined>((part, name) => part?.[name] as Schema | undefined, schema);
+}
+
 /** Begins with the arguments in the address, or those edited before, so that leaving a function does not lose them. */
 export function useArguments({ path, args }: FunctionFacts): Arguments {
   const given = useRoute().search.get("args");
   const [text, setText] = useState(() =>
-    given ?? entered.get(path)?.text ?? JSON.stringify(exampleOf(args) ?? {}, null, 2)
+    given ?? entered.get(path)?.text ?? JSON.stringify(initialOf(args), null, 2)
   );
   const [runs, setRuns] = useState(() => entered.get(path)?.runs ?? []);
   return {

@@ -8,6 +8,7 @@ import { Badge, ChoiceField } from "../../ui/controls.tsx";
 import { Empty, Loading, View } from "../../ui/view.tsx";
 import { AllFunctions, KindBadge } from "./performance.tsx";
 import { FunctionPage } from "./function_page.tsx";
+import { ApiCard } from "./reference.tsx";
 
 export function Functions() {
   const { path: [, chosen], search } = useRoute();
@@ -32,7 +33,10 @@ export function Functions() {
     replace(["functions", ...(chosen === undefined ? [] : [chosen])], { ...shown, ...changes, args });
   const fact = functions?.find(({ path }) => path === chosen);
   return (
-    <View title="Functions" text="Queries, mutations and actions of the app.">
+    <View
+      title="Functions"
+      text="Queries, mutations and actions of the app, and how to call them over its API."
+    >
       {functions === undefined ? <Loading /> : (
         <div className="split" data-chosen={fact !== undefined}>
           <nav className="split-list" aria-label="Functions">
@@ -80,7 +84,14 @@ export function Functions() {
           <div className="split-main">
             {fact !== undefined && <a className="back" href={href(["functions"], shown)}>All functions</a>}
             {fact === undefined
-              ? chosen === undefined ? <AllFunctions /> : <Empty title="Function not found" />
+              ? chosen === undefined
+                ? (
+                  <>
+                    <AllFunctions />
+                    <ApiCard />
+                  </>
+                )
+                : <Empty title="Function not found" />
               : <FunctionPage key={`${fact.path} ${args}`} fact={fact} />}
           </div>
         </div>

@@ -80,6 +80,22 @@ export function snippetsOf(
       ].join("\n"),
     },
     { name: "React", text: reactText(kind, name, given) },
+    {
+      name: "Python",
+      text: [
+        `import json, os, urllib.request`,
+        ``,
+        `call = {"path": ${name}, "args": ${pythonText(args)}}`,
+        `headers = {`,
+        `    "Content-Type": "application/json",`,
+        `    "Authorization": f"Bearer {os.environ['ACCESS_TOKEN']}",`,
+        `}`,
+        `request = urllib.request.Request("${origin}/api/${kind}", json.dumps(call).encode(), headers)`,
+        `with urllib.request.urlopen(request) as response:`,
+        `    value = json.load(response)["value"]`,
+        `print(value)`,
+      ].join("\n"),
+    },
     commandLine,
   ];
 }
@@ -104,6 +120,18 @@ function spaced(value: unknown): string {
     return `${key}: ${spaced(field)}`;
   });
   return fields.length === 0 ? "{}" : `{ ${fields.join(", ")} }`;
+}
+
+/** Formats JSON as a literal of Python. Strings and numbers are written the same way in both. */
+function pythonText(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(pythonText).join(", ")}]`;
+  if (typeof value === "boolean") return value ? "True" : "False";
+  if (value === null) return "None";
+  if (typeof value !== "object") return JSON.stringify(value);
+  const fields = Object.entries(value).map(([name, field]) =>
+    `${JSON.stringify(name)}: ${pythonText(field)}`
+  );
+  return `{${fields.join(", ")}}`;
 }
 
 function shellQuoted(text: string): string {
