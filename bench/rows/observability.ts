@@ -81,7 +81,7 @@ function statsRow(): Row {
     for (let fn = 0; fn < FUNCTIONS; fn++) {
       const call = { udfPath: `module:function${fn}`, identity };
       runs.runEnded("mutation", {
-        ...{ call, outcome, use, ms: 2, request: 1, ts: 1, queuedMs: 0 },
+        ...{ call, outcome, use, ms: 2, request: 1, ts: 1, version: null, queuedMs: 0 },
         durationMs: (fn * 31 + minute) % 97,
       });
     }

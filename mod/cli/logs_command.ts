@@ -12,11 +12,15 @@ import { StopSignals } from "../server/signals.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
 import { commandLog } from "../kit/command_log.ts";
 
+/** Characters of a version's hash that are printed, as by `deploy` and `rollback`. */
+const HASH_CHARS = 12;
+
 /** Returns one line for the run, followed by its error and log lines, indented. `colors`: failed runs are red. */
 export function runText(run: LoggedRun, { colors = false } = {}): string {
-  const { at, kind, outcome, durationMs, caller, requestId, error, logLines } = run;
+  const { at, kind, outcome, durationMs, caller, requestId, version, error, logLines } = run;
   const head = `${new Date(at).toISOString()} ${kind.padEnd(8)} ${run.function} ${outcome} ${durationMs} ms` +
-    ` ${caller ?? "anonymous"} request=${requestId}`;
+    ` ${caller ?? "anonymous"} request=${requestId}` +
+    (version === null ? "" : ` version=${version.slice(0, HASH_CHARS)}`);
   const lines = error === null ? logLines : [error.message, error.stack ?? "", ...logLines];
   const text = [
     head,
@@ -38,7 +42,7 @@ export const logsCommand: CommandSpec = {
 
 type LogsCommandOptions = Pick<
   OptionValues,
-  "data" | "tail" | "last" | "only" | "outcome" | "level" | "text" | "request" | "system"
+  "data" | "tail" | "last" | "only" | "outcome" | "level" | "text" | "request" | "codeVersion" | "system"
 >;
 
 /** Poll interval for new runs. */
@@ -79,10 +83,16 @@ function shown(run: LoggedRun): string {
 
 /** Builds the filter in the format of the log endpoint. Named functions and requests include those of the service. */
 export function parametersOf(
-  { only, outcome, level, text, request, system }: Omit<LogsCommandOptions, "data" | "tail" | "last">,
+  { only, outcome, level, text, request, codeVersion, system }: Omit<
+    LogsCommandOptions,
+    "data" | "tail" | "last"
+  >,
 ): URLSearchParams {
   const ownOnly = !system && only === null && request === null;
-  const given = { function: only, outcome, level, text, request, system: ownOnly ? "false" : null };
+  const given = {
+    ...{ function: only, outcome, level, text, request, version: codeVersion },
+    system: ownOnly ? "false" : null,
+  };
   return new URLSearchParams(
     Object.entries(given).filter((entry): entry is [string, string] => entry[1] !== null),
   );

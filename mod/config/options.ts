@@ -1533,6 +1533,16 @@ export const options = {
     description: "Show the runs of one request, with the functions that they call",
     commands: ["logs"],
   }),
+  codeVersion: option({
+    flag: "--code-version",
+    placeholder: "hash",
+    env: "SYNCLINE_CODE_VERSION",
+    parse: parseText,
+    default: null,
+    defaultText: "all",
+    description: "Show runs that this version of the code served; the first characters of the hash suffice",
+    commands: ["logs"],
+  }),
   system: option({
     flag: "--system",
     placeholder: null,
@@ -1723,6 +1733,7 @@ export type ServeOptions = Omit<
   | "level"
   | "text"
   | "request"
+  | "codeVersion"
   | "system"
   | "cancel"
   | "passwordStdin"

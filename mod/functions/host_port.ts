@@ -107,6 +107,8 @@ export interface QueryAnswer {
   /** The snapshot of the run. */
   readonly ts: number;
   readonly outcome: Outcome;
+  /** Hash of the version of the app's code that answered, if a reader did. */
+  readonly version?: string | null;
   /** {@linkcode unknownReads} if the run timed out or was lost. */
   readonly readSet: ReadSet;
   readonly scope: AuthScope;

@@ -107,6 +107,26 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await editor().waitFor();
   });
 
+  await t.step("an undone copy shows its original, and leaves another document open", async () => {
+    const original = page.url();
+    const copy = async () => {
+      await button("Duplicate").click();
+      await page.waitForURL((url) => url.href !== original);
+      await waitForText("Copy created");
+    };
+    await copy();
+    await undo("Copy created");
+    await page.waitForURL(original);
+    await editor().waitFor();
+    await copy();
+    await page.goto(original);
+    await editor().waitFor();
+    await undo("Copy created");
+    await page.locator(".toast", { hasText: "Undone" }).nth(1).waitFor();
+    assert.equal(page.url(), original);
+    assert.equal(await editor().count(), 1);
+  });
+
   await t.step("a document is duplicated", async () => {
     await button("Duplicate").click();
     await waitForText("Copy created");

@@ -215,6 +215,16 @@ testDashboard("overview, files, schedule, backups and replication", {
     assert.equal(await textOf(), "right");
     await button("Undo").click();
     await until(async () => await textOf() === "wrong");
+    const fields = page.getByRole("textbox", { name: "Fields of notes" });
+    await fields.fill('{ "text": "edited" }');
+    await button("History").click();
+    const earlier = button("Restore this state").last();
+    await earlier.waitFor();
+    assert.equal(await earlier.isDisabled(), true);
+    await waitForText("Save or discard your changes to restore an earlier state.");
+    assert.deepEqual(await dashboard.violations(), []);
+    await keys("Escape", "Escape");
+    await button("Discard changes").click();
     await asAdmin("_admin/data:remove", { ids: [id] });
     await go("audit");
     await page.getByRole("row", { name: /deleted/ }).getByRole("link", { name: `notes/${id}` }).click();
@@ -223,6 +233,7 @@ testDashboard("overview, files, schedule, backups and replication", {
     assert.equal(await textOf(), "right");
     await button("Undo").last().click();
     await until(async () => await textOf() === undefined);
+    await waitForText("Document not found");
     const several = [await call("notes:add", { text: "a" }), await call("notes:add", { text: "b" })];
     await asAdmin("_admin/data:remove", { ids: several });
     await go("audit");

@@ -27,6 +27,11 @@ testDashboard("rollback of deployed versions", {
     await deploy(
       `${versionOf("third")}
 import { untypedInternalMutation, untypedMutation } from "syncline/server";
+import { untypedAction } from "syncline/server";
+export const outlast = untypedAction({ handler: async (ctx) => {
+  while (await ctx.runQuery("app:which", {}) === "third") await new Promise((resolve) => setTimeout(resolve, 20));
+  throw new Error("Ended after a rollback");
+} });
 export const extra = untypedInternalMutation({ handler: () => null });
 export const add = untypedMutation({ handler: async (ctx) => {
   await ctx.db.insert("notes", { text: "kept" });
@@ -51,6 +56,7 @@ export default crons;`,
     assert.equal(await call("app:which", {}, "query"), "third");
     const live = page.getByRole("row", { name: /live/ });
     const before = await live.getByRole("cell").first().getAttribute("title");
+    const outlasting = call("app:outlast", {}, "action");
     await button("Roll back…").first().click();
     const dialog = page.getByRole("dialog");
     await dialog.getByText("Table notes: 2 documents will be out of reach of functions").waitFor();
@@ -62,6 +68,24 @@ export default crons;`,
     await waitForText(/^Version .* is now live\.$/);
     assert.equal(await call("app:which", {}, "query"), "second");
     await page.locator(`td[title="${before}"]`, { hasText: "live" }).waitFor({ state: "detached" });
+    await outlasting;
+  });
+
+  await t.step("DA22 a version links to its errors, also to those of runs that ended after it", async () => {
+    const third = page.getByRole("row", { name: "Roll back" }).first();
+    const hash = await third.getByRole("cell").first().getAttribute("title") ?? "";
+    await third.getByRole("link", { name: "Errors" }).click();
+    await page.getByRole("button", { name: `Remove filter version: ${hash.slice(0, 7)}` }).waitFor();
+    await page.getByRole("row", { name: /Ended after a rollback/ }).getByRole("button").click();
+    const sheet = page.getByRole("dialog");
+    await sheet.getByRole("link", { name: hash.slice(0, 7) }).waitFor();
+    await sheet.getByRole("link", { name: "runs of this version" }).click();
+    await page.getByRole("cell", { name: "app:add" }).first().waitFor();
+    // The version that is served now has no errors.
+    await go("versions");
+    await page.getByRole("row", { name: /live/ }).getByRole("link", { name: "Errors" }).click();
+    await waitForText("No matching runs");
+    await go("versions");
   });
 
   await t.step(

@@ -62,7 +62,10 @@ Deno.test("[EL19] the log file can be read while it is written: the newest runs,
 Deno.test("[EL19] system runs are omitted unless requested, and failures are red", async () => {
   const folder = await Deno.makeTempDir();
   const path = join(folder, "logs.db");
-  const all = { only: null, outcome: null, level: null, text: null, request: null, system: false };
+  const all = {
+    ...{ only: null, outcome: null, level: null, text: null, request: null, codeVersion: null },
+    system: false,
+  };
   try {
     using store = LogStore.open(path, { retention });
     store.add([run("a:one"), run("_system/scheduler:clean")]);
@@ -75,6 +78,13 @@ Deno.test("[EL19] system runs are omitted unless requested, and failures are red
     assert.deepEqual(shown({ system: true }), both);
     assert.deepEqual(shown({ request: "z" }), both);
     assert.deepEqual(shown({ only: "_system/*" }), ["_system/scheduler:clean"]);
+    assert.deepEqual(shown({ codeVersion: "ab12" }), []);
+    store.add([[...run("a:two"), "ab12cd"] as unknown as RunRecord]);
+    assert.deepEqual(shown({ codeVersion: "ab12" }), ["a:two"]);
+    // A log that an earlier release created.
+    store.database.execute("DROP TABLE versions");
+    assert.deepEqual(shown({}), ["a:one", "a:two"]);
+    assert.deepEqual(shown({ codeVersion: "ab12" }), []);
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
@@ -84,6 +94,8 @@ Deno.test("[EL19] system runs are omitted unless requested, and failures are red
   // deno-lint-ignore no-control-regex -- colors are terminal escape codes
   assert.match(failed ?? "", /^\u001b\[31m2030[^]*a\.ts:1:2\)\u001b\[39m$/);
   assert.match(fine ?? "", /^2030.*request=z$/);
+  const served = runText(loggedRun(9, [...run("a:one"), "0123456789abcdef"] as unknown as RunRecord));
+  assert.match(served, /request=z version=0123456789ab$/);
 });
 
 Deno.test("[EL19] without a log, or with an invalid filter, the command reports it", async () => {

@@ -76,14 +76,19 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     this.#parts = parts;
     this.isolates = parts.isolateStats ?? new IsolateStats();
     const commits = this.commits = new CommitPublisher({ clock, log });
-    const reports = this.#reports = new RunReports({ clock, log, timeouts, ...(observer && { observer }) });
     const served = this.code = new ServedCode(code);
+    const version = () => served.version?.hash ?? null;
+    const reports = this.#reports = new RunReports({
+      ...{ clock, log, timeouts, version },
+      ...(observer && { observer }),
+    });
     const writer = this.#writer = writerOf(parts, { commits, inFlight: this.#inFlight });
     const { readersMax = isolateLimits.readersMax } = parts;
     const readers = this.readers = this.#readers = new ReaderPool({
       ...{ starter, clock, log, cores, readersMax },
       spare: parts.spareReader === true,
       ts: () => commits.ts,
+      version,
       timeoutMs: timeouts.queryMs,
       isKnown: (udfPath) => served.hasFunction(udfPath),
     });
@@ -92,6 +97,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       starter,
       clock,
       log,
+      version,
       serve: (kind, call) => this.#serve(kind, call),
       onEnd: (kind, end) => reports.actionEnded(kind, end),
       dedicatedQueue: parts.dedicatedQueue,

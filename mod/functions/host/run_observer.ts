@@ -18,6 +18,8 @@ export interface RunEnd {
   readonly request: number;
   /** ts of a mutation's commit or a query's snapshot. `null` for others. */
   readonly ts: number | null;
+  /** Hash of the version of the app's code that served it. `null` if the code is not stored in versions. */
+  readonly version: string | null;
   /** Duration of the function itself, if known. */
   readonly durationMs: number;
   readonly queuedMs: number;

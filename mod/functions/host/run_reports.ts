@@ -14,6 +14,8 @@ export interface RunReportsOptions {
   readonly log: Log;
   readonly timeouts: Timeouts;
   readonly observer?: RunObserver;
+  /** Returns the hash of the served version, for runs whose isolate does not name one. */
+  readonly version: () => string | null;
 }
 
 /** After disposal nothing is logged: runs that are cut off then have not failed. */
@@ -63,6 +65,7 @@ export class RunReports implements Disposable {
       call: reported,
       request,
       ts,
+      version: this.#options.version(),
       durationMs,
       queuedMs,
       use,
@@ -71,22 +74,23 @@ export class RunReports implements Disposable {
 
   queryEnded(
     call: FunctionCall,
-    answer: Pick<QueryAnswer, "outcome" | "ts" | "durationMs" | "queuedMs" | "use">,
+    answer: Pick<QueryAnswer, "outcome" | "ts" | "version" | "durationMs" | "queuedMs" | "use">,
   ): void {
     const request = call.request ?? nextRequest();
     const { outcome, durationMs, queuedMs = 0, ts, use = null } = answer;
+    const version = answer.version ?? this.#options.version();
     numberError(outcome, request);
     this.#note(call, outcome);
     const { observer, timeouts } = this.#options;
     // The duration of a run that was cut short is unknown.
     const late = !outcome.ok && isRunTimeout(outcome.error);
     const ms = late ? timeouts.queryMs : durationMs;
-    observer?.runEnded("query", { outcome, ms, call, request, ts, durationMs: ms, queuedMs, use });
+    observer?.runEnded("query", { outcome, ms, call, request, ts, version, durationMs: ms, queuedMs, use });
   }
 
   actionEnded(kind: "action" | "route", end: ActionEnd): void {
     this.#note(end.call, end.outcome);
-    this.#options.observer?.runEnded(kind, actionEnd(end));
+    this.#options.observer?.runEnded(kind, this.#actionEnd(end));
   }
 
   mainActionEnded(
@@ -98,8 +102,14 @@ export class RunReports implements Disposable {
     this.#failures.note(call.udfPath, outcome);
     this.#options.observer?.runEnded(
       "action",
-      actionEnd({ call: { ...call, request }, outcome, ms, queuedMs: 0 }),
+      this.#actionEnd({ call: { ...call, request }, outcome, ms, queuedMs: 0 }),
     );
+  }
+
+  #actionEnd({ call, outcome, ms, queuedMs, version = this.#options.version() }: ActionEnd): RunEnd {
+    const request = call.request ?? nextRequest();
+    const durationMs = Math.max(0, ms - queuedMs);
+    return { outcome, ms, call, request, ts: null, version, durationMs, queuedMs, use: null };
   }
 
   [Symbol.dispose](): void {
@@ -112,10 +122,4 @@ export class RunReports implements Disposable {
     if (caller === undefined || origin === "system" || outcome.ok || !isRunTimeout(outcome.error)) return;
     this.#refusals.recordTimeout(udfPath, caller.blame);
   }
-}
-
-function actionEnd({ call, outcome, ms, queuedMs }: ActionEnd): RunEnd {
-  const request = call.request ?? nextRequest();
-  const durationMs = Math.max(0, ms - queuedMs);
-  return { outcome, ms, call, request, ts: null, durationMs, queuedMs, use: null };
 }

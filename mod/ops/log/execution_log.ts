@@ -234,7 +234,8 @@ export class ExecutionLog implements AsyncDisposable {
   }
 
   /** Records a run. Called often, so it must be fast and must not throw. */
-  runEnded(kind: RunKind, { call, outcome, ts, durationMs, queuedMs, use, request }: RunEnd): void {
+  runEnded(kind: RunKind, end: RunEnd): void {
+    const { call, outcome, ts, version, durationMs, queuedMs, use, request } = end;
     const { lines, chars } = keptLines(outcome.logLines);
     const error = outcome.ok ? null : runError(outcome.error);
     const args = this.loggedArgs.of(call, outcome);
@@ -256,6 +257,7 @@ export class ExecutionLog implements AsyncDisposable {
       use?.indexRowsWritten ?? 0,
       error,
       args === null ? lines : [ARGS_MARK + args, ...lines],
+      version,
     ], RUN_CHARS + chars + errorChars + (args?.length ?? 0));
   }
 

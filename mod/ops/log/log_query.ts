@@ -20,6 +20,7 @@ const filterParameters: Setters<RunFilter> = {
   caller: (text) => ({ caller: text === "anonymous" ? null : principal(text) }),
   request: (text) => ({ request: request(text) }),
   minMs: (text) => ({ minMs: count("minMs", text, DURATION_MS_MAX) }),
+  version: (text) => ({ version: version(text) }),
   system: (text) => ({ system: yesOrNo("system", text) }),
 };
 
@@ -117,6 +118,13 @@ function request(text: string): number {
   const number = parseRequestId(text);
   if (number === null) throw bad("request", "is not a request ID");
   return number;
+}
+
+function version(text: string): string {
+  if (!/^[0-9a-f]{4,64}$/.test(text)) {
+    throw bad("version", "must be the hash of a version, or its first 4 or more characters");
+  }
+  return text;
 }
 
 function yesOrNo(name: string, text: string): boolean {

@@ -20,6 +20,8 @@ export interface RunFilter {
   readonly request?: number;
   /** Minimum duration of the function itself. */
   readonly minMs?: number;
+  /** Beginning of the hash of the version that served the run. */
+  readonly version?: string;
   /** `true` selects system functions, `false` the app's. */
   readonly system?: boolean;
 }
@@ -39,6 +41,7 @@ export function admitsRun(filter: RunFilter, run: RunRecord): boolean {
     (filter.caller === undefined || filter.caller === caller) &&
     (filter.request === undefined || filter.request === request) &&
     (filter.minMs === undefined || durationMs >= filter.minMs) &&
+    (filter.version === undefined || run[16]?.startsWith(filter.version) === true) &&
     (system === undefined || isServicePath(path) === system) &&
     at >= from && at < to &&
     (text === undefined || mentionsText(run, text));

@@ -45,6 +45,8 @@ export type RunRecord = readonly [
   indexRowsWritten: number,
   error: RunError | null,
   logLines: readonly string[],
+  /** Hash of the version that served it; `null` if unknown. Absent in runs of earlier releases. */
+  version?: string | null,
 ];
 
 /** A run as administrators read it. */
@@ -59,6 +61,8 @@ export interface LoggedRun {
   readonly level: LineLevel | null;
   readonly requestId: string;
   readonly ts: number | null;
+  /** Hash of the version of the app's code that served it; `null` if unknown. */
+  readonly version: string | null;
   readonly durationMs: number;
   readonly queuedMs: number;
   readonly documentsRead: number;
@@ -83,7 +87,8 @@ export function parseRequestId(text: string): number | null {
 
 export function loggedRun(id: number, record: RunRecord): LoggedRun {
   const [at, udfPath, kind, caller, outcome, level, request, ts, durationMs, queuedMs, ...rest] = record;
-  const [documentsRead, indexRowsRead, documentsWritten, indexRowsWritten, error, lines] = rest;
+  const [documentsRead, indexRowsRead, documentsWritten, indexRowsWritten, error, lines, version = null] =
+    rest;
   const hasArgs = lines[0]?.startsWith(ARGS_MARK) === true;
   return {
     id,
@@ -95,6 +100,7 @@ export function loggedRun(id: number, record: RunRecord): LoggedRun {
     level: lineLevels[level - 1] ?? null,
     requestId: requestIdText(request),
     ts,
+    version,
     durationMs,
     queuedMs,
     documentsRead,

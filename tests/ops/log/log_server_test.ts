@@ -122,6 +122,12 @@ Deno.test("[EL1] [EL2] [LS1] the log of a running server", async (t) => {
     const { runs, log } = await logs(server, bearer, { system: "false" });
     assert.deepEqual([log.dropped, log.lost, log.trouble], [0, 0, null]);
     const [route, query, anonymous, mutation] = runs;
+    const served: string = runs[0].version;
+    assert.match(served, /^[0-9a-f]{32}$/);
+    const found = await logs(server, bearer, { system: "false", version: served.slice(0, 8) });
+    assert.deepEqual(found.runs, runs);
+    const other = await logs(server, bearer, { version: served[0] === "0" ? "1000" : "0000" });
+    assert.deepEqual(other.runs, []);
     assert.equal(mutation.function, "notes:add");
     assert.equal(mutation.caller, `user:${user.userId}`);
     assert.deepEqual(mutation.logLines, ['[INFO] Adding a note text="one two" length=7']);
@@ -136,6 +142,7 @@ Deno.test("[EL1] [EL2] [LS1] the log of a running server", async (t) => {
       "[INFO] greeting",
     ]]);
     for (const run of runs) {
+      assert.equal(run.version, served);
       assert.ok(run.durationMs >= 0 && run.queuedMs >= 0 && Date.now() - run.at < 60_000);
     }
     assert.equal(new Set(runs.map(({ requestId }: { requestId: string }) => requestId)).size, runs.length);
@@ -266,6 +273,8 @@ Deno.test("[EL1] [EL2] [LS1] the log of a running server", async (t) => {
       { caller: "ada" },
       { request: "../x" },
       { minMs: "fast" },
+      { version: "abc" },
+      { version: "master" },
       { system: "maybe" },
       { function: " , " },
       { text: "x".repeat(logLimits.textCharsMax + 1) },

@@ -48,7 +48,7 @@ function metrics(
 function ended(outcome: Outcome, ms: number): RunEnd {
   const identity = { principal: null, userId: null, adminId: null, sessionId: null };
   const call = { udfPath: "notes:add", identity };
-  return { call, outcome, ms, durationMs: ms, queuedMs: 0, use: null, request: 1, ts: null };
+  return { call, outcome, ms, durationMs: ms, queuedMs: 0, use: null, request: 1, ts: null, version: null };
 }
 
 const request = (headers: HeadersInit = {}, method = "GET") =>

@@ -30,6 +30,7 @@ function ended(udfPath: string, { ms = 1, error = null as "internal" | "user" | 
     call: { udfPath, identity },
     request: 1,
     ts: 1,
+    version: null,
     durationMs: ms,
     queuedMs: 0,
     use: { documentsRead: 2, indexRowsRead: 3, documentsWritten: 4, indexRowsWritten: 5 },

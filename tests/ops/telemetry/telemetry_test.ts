@@ -16,7 +16,18 @@ const ok: Outcome = { ok: true, value: "1", logLines: [] };
 
 function ended(changes: Partial<RunEnd> = {}): RunEnd {
   const call = { udfPath: "notes:add", identity: anonymous };
-  return { call, outcome: ok, ms: 10, durationMs: 4, queuedMs: 2, use: null, request: 36, ts: 7, ...changes };
+  return {
+    call,
+    outcome: ok,
+    ms: 10,
+    durationMs: 4,
+    queuedMs: 2,
+    use: null,
+    request: 36,
+    ts: 7,
+    version: null,
+    ...changes,
+  };
 }
 
 function telemetry(endpoint: string, changes: Partial<TelemetryOptions> = {}) {

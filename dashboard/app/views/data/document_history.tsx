@@ -1,5 +1,5 @@
 /** History of a document: when it changed, by which function, on whose behalf, and which fields. */
-import { useEffect, useState } from "react";
+import { useEffect, useId, useState } from "react";
 import { useAction } from "syncline/react";
 import { deepEqual } from "../../../../mod/protocol/deep_equal.ts";
 import type { DocumentChange, DocumentChanges } from "../../../../mod/ops/admin/document_history.ts";
@@ -11,12 +11,15 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { Time } from "../../ui/format.tsx";
 import { Empty, Loading, Table } from "../../ui/view.tsx";
 
-export function DocumentHistory({ id, onRestore, onClose }: {
+export function DocumentHistory({ id, onRestore, cannotRestore, onClose }: {
   readonly id: string;
-  /** Stores an earlier state; `null` if that is not possible now. */
+  /** Stores an earlier state; `null` if the table is read-only. */
   readonly onRestore: ((document: Fields) => void) | null;
+  /** Why no state can be restored now, or `null`. */
+  readonly cannotRestore: string | null;
   readonly onClose: () => void;
 }) {
+  const reasonId = useId();
   const read = useAction(api.data.history);
   const [history, setHistory] = useState<DocumentChanges>();
   const [error, setError] = useState<string | null>(null);
@@ -41,6 +44,9 @@ export function DocumentHistory({ id, onRestore, onClose }: {
       )}
       {history && (
         <div className="stack">
+          {cannotRestore !== null && onRestore !== null && changes.length > 1 && (
+            <p className="quiet" id={reasonId}>{cannotRestore}</p>
+          )}
           {changes.length === 0 && <Empty title="No changes found" />}
           {changes.map((change, position) => (
             <Change
@@ -50,6 +56,7 @@ export function DocumentHistory({ id, onRestore, onClose }: {
               isFirst={position === changes.length - 1 && isCreation(change)}
               name={change.run === null ? null : nameOf(change.run.caller)}
               onRestore={position === 0 ? null : onRestore}
+              disabledBy={cannotRestore === null ? undefined : reasonId}
             />
           ))}
           {history.since !== null && (
@@ -71,7 +78,7 @@ function isCreation({ at, document }: DocumentChange): boolean {
 /** Maximum time between the start of a mutation and its commit. */
 const CREATION_MS = 5_000;
 
-function Change({ change: { at, ts, document, run }, before, isFirst, name, onRestore }: {
+function Change({ change: { at, ts, document, run }, before, isFirst, name, onRestore, disabledBy }: {
   readonly change: DocumentChange;
   /** The previous change; `undefined` if it is not known. */
   readonly before: DocumentChange | undefined;
@@ -80,6 +87,8 @@ function Change({ change: { at, ts, document, run }, before, isFirst, name, onRe
   /** Name of the caller. */
   readonly name: string | null;
   readonly onRestore: ((document: Fields) => void) | null;
+  /** ID of the element that says why nothing can be restored now. */
+  readonly disabledBy: string | undefined;
 }) {
   const fields = document === null ? [] : changedFields(before?.document ?? null, document);
   const what = document === null ? "deleted" : isFirst || before?.document === null ? "inserted" : "changed";
@@ -100,6 +109,8 @@ function Change({ change: { at, ts, document, run }, before, isFirst, name, onRe
         {document !== null && onRestore !== null && (
           <Button
             title={`The state after commit ${ts}`}
+            disabled={disabledBy !== undefined}
+            aria-describedby={disabledBy}
             onClick={() => onRestore(document)}
           >
             Restore this state

@@ -8,6 +8,7 @@ import { api } from "../../server/api.ts";
 import { parseObject } from "../../server/json_text.ts";
 import { Button } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
+import { currentRoute } from "../../shell/route.ts";
 import { attempt, showToast } from "../../ui/toasts.tsx";
 import { Time } from "../../ui/format.tsx";
 import { type Fields, fieldsOf, FormTabs, SchemaForm } from "../../ui/schema_form.tsx";
@@ -96,7 +97,7 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
     try {
       const document = parseObject(text);
       if (documentId === null) {
-        await insertOne(document, "Saved");
+        await insertOne(document, { message: "Saved", undone: onClose });
       } else {
         const own = ownFields(document);
         await replaceWith(own, { id: documentId, before: ownFields(seen ?? {}), text, message: "Saved" });
@@ -133,7 +134,8 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
   /** Stores an earlier state of the document, or inserts it again if it was deleted. */
   async function restore(id: string, earlier: Fields): Promise<void> {
     const own = ownFields(earlier);
-    if (document === undefined) await insertOne(earlier, "Restored");
+    // After an undo the sheet shows again that the document does not exist.
+    if (document === undefined) await insertOne(earlier, { message: "Restored" });
     else {
       await replaceWith(own, {
         id,
@@ -149,7 +151,11 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
   const savable = !isReadOnly(table) && !busy && (dirty || documentId === null);
   useSaveKey(savable ? () => void save() : null);
 
-  async function insertOne(document: Fields, message: string): Promise<void> {
+  async function insertOne(document: Fields, { message, undone }: {
+    readonly message: string;
+    /** Called after an undo if the removed document is open. Optional. */
+    readonly undone?: () => void;
+  }): Promise<void> {
     const { ids: [id] } = await insert({ table: table.name, documents: [document] });
     if (id === undefined) return;
     onOpen(id);
@@ -159,7 +165,7 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
         run: () =>
           void attempt(async () => {
             await remove({ ids: [id], seen: { [id]: document } });
-            onClose();
+            if (currentRoute().path[2] === id) undone?.();
           }, "Undone"),
       },
     });
@@ -196,7 +202,13 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
               <Button onClick={() => setShowsHistory(true)}>History</Button>
               <Button tone="bad" onClick={() => void attempt(removeIt)}>Delete</Button>
               <Button
-                onClick={() => void attempt(() => insertOne(parseObject(text), "Copy created"))}
+                onClick={() =>
+                  void attempt(() =>
+                    insertOne(parseObject(text), {
+                      message: "Copy created",
+                      undone: () => onOpen(documentId),
+                    })
+                  )}
               >
                 Duplicate
               </Button>
@@ -276,9 +288,10 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
         <Suspense>
           <DocumentHistory
             id={documentId}
-            onRestore={isReadOnly(table) || dirty
+            onRestore={isReadOnly(table)
               ? null
               : (earlier) => void attempt(() => restore(documentId, earlier))}
+            cannotRestore={dirty ? "Save or discard your changes to restore an earlier state." : null}
             onClose={() => setShowsHistory(false)}
           />
         </Suspense>

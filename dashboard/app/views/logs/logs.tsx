@@ -21,15 +21,15 @@ import {
   runsPage,
   useLogs,
 } from "./use_logs.ts";
-import { servedAt, type ServedTime, useServedTimes } from "./versions.ts";
+import { useServedTimes } from "./versions.ts";
 
 const REQUEST_RUNS_MAX = 100;
+/** Characters of a version's hash that are shown. */
+const HASH_CHARS = 7;
 
 /** Details of one run: log lines, error, and the other runs of its request. */
-function RunSheet({ run, version, caller, onClose, onOpen, hrefOf }: {
+function RunSheet({ run, caller, onClose, onOpen, hrefOf }: {
   readonly run: LoggedRun;
-  /** The version that was served at the time of the run; `null` if unknown. */
-  readonly version: ServedTime | null;
   /** Name of the caller. */
   readonly caller: string;
   readonly onOpen: (run: LoggedRun) => void;
@@ -72,20 +72,14 @@ function RunSheet({ run, version, caller, onClose, onOpen, hrefOf }: {
             {run.requestId}
           </a>
         </dd>
-        {version !== null && (
+        {run.version !== null && (
           <>
             <dt>Version</dt>
             <dd>
-              <a className="mono" href={href(["versions", version.hash])}>{version.hash.slice(0, 7)}</a> ·
-              {" "}
-              <a
-                href={hrefOf({
-                  from: String(version.from),
-                  ...(version.to !== null && { to: String(version.to) }),
-                })}
-              >
-                runs while it was served
-              </a>
+              <a className="mono" href={href(["versions", run.version])}>
+                {run.version.slice(0, HASH_CHARS)}
+              </a>{" "}
+              · <a href={hrefOf({ version: run.version })}>runs of this version</a>
             </dd>
           </>
         )}
@@ -172,6 +166,7 @@ const FILTERS = [
   "caller",
   "request",
   "minMs",
+  "version",
   "from",
   "to",
   "system",
@@ -219,6 +214,8 @@ export function Logs() {
   const set = (changes: Partial<Record<FilterName, string>>) =>
     replace(["logs"], { ...here, run: "", ...changes });
   const served = useServedTimes();
+  const version = search.get("version") ?? "";
+  const versions = [...new Set([...(version === "" ? [] : [version]), ...served.map(({ hash }) => hash)])];
   const nameOf = useCallerNames(logs.runs.map(({ caller }) => caller));
   const runId = search.get("run");
   const run = useRun(runId, [...(opened === null ? [] : [opened]), ...logs.runs]);
@@ -272,6 +269,15 @@ export function Logs() {
             onChange: (minMs) => set({ minMs }),
             options: DURATIONS,
           },
+          ...(versions.length === 0 ? [] : [{
+            label: "Version",
+            value: search.get("version") ?? "",
+            onChange: (version: string) => set({ version }),
+            options: [
+              ["", "Version: any"] as const,
+              ...versions.map((hash) => [hash, hash.slice(0, HASH_CHARS)] as const),
+            ],
+          }]),
         ]}
       >
         <UserFilter onChoose={(caller) => set({ caller })} />
@@ -367,7 +373,6 @@ export function Logs() {
       {run && (
         <RunSheet
           run={run}
-          version={servedAt(served, run.at)}
           caller={nameOf(run.caller)}
           onClose={() => showRun(null)}
           onOpen={showRun}
@@ -404,6 +409,7 @@ const isTime = (name: FilterName): boolean => name === "from" || name === "to";
 
 function chipText(name: FilterName, value: string, nameOf: (caller: string | null) => string): string {
   if (name === "caller") return nameOf(value === "anonymous" ? null : value);
+  if (name === "version") return value.slice(0, HASH_CHARS);
   if (name === "minMs") return `at least ${duration(Number(value))}`;
   return isTime(name) ? timeText(Number(value)) : valueText(value);
 }

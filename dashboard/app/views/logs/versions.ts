@@ -1,4 +1,4 @@
-/** Times in which versions were served, to mark deploys and rollbacks and to name the version of a run. */
+/** Times in which versions were served, to mark deploys and rollbacks. */
 import { useMemo } from "react";
 import type { DeployedVersions, ServedTime } from "../../../../mod/ops/deploy/deployments.ts";
 import { useRequest } from "../../ui/use_request.tsx";
@@ -9,9 +9,4 @@ export type { ServedTime };
 export function useServedTimes(): readonly ServedTime[] {
   const { value } = useRequest<DeployedVersions>("/api/admin/functions/versions");
   return useMemo(() => (value?.history ?? []).toSorted((a, b) => a.from - b.from), [value]);
-}
-
-/** Returns the version that was served at a time; `null` if unknown. */
-export function servedAt(served: readonly ServedTime[], at: number): ServedTime | null {
-  return served.findLast(({ from }) => from <= at) ?? null;
 }

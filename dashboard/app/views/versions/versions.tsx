@@ -116,6 +116,13 @@ export function Versions() {
                     )}
                     <a
                       className="button"
+                      title="Errors of the runs that this version served"
+                      href={href(["logs"], { version: version.hash, outcome: FAILURES })}
+                    >
+                      Errors
+                    </a>
+                    <a
+                      className="button"
                       href={href(["versions", version.hash], {
                         compare: comparedWith(version, value.versions),
                       })}

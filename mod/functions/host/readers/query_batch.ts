@@ -104,8 +104,7 @@ export class QueryBatch implements QueryBatchRun {
     });
   }
 
-  cutShort(index: number, options: { readonly outcome: Outcome; readonly ts: number }): void {
-    const { outcome, ts } = options;
+  cutShort(index: number, result: Pick<QueryAnswer, "outcome" | "ts" | "version">): void {
     // The narrowest scope: the failure may be specific to this caller.
     const answer = {
       readSet: unknownReads,
@@ -113,7 +112,7 @@ export class QueryBatch implements QueryBatchRun {
       nondeterministic: true,
       durationMs: 0,
     } as const;
-    this.answer(index, { outcome, ts, ...answer });
+    this.answer(index, { ...result, ...answer });
   }
 
   /** Counts a run during which the reader was lost. Returns the count. */

@@ -78,6 +78,8 @@ export interface CoordinatedPart {
 export interface ReaderOptions {
   readonly isolate: Isolate;
   readonly clock: Clock;
+  /** Hash of the version that the isolate loaded. */
+  readonly version: string | null;
   /** Time limit of a query. */
   readonly timeoutMs: number;
   /** Delays to subtract from durations. */
@@ -344,6 +346,7 @@ export class Reader {
         ...rest,
         outcome,
         ts: work.ts,
+        version: this.#options.version,
         queuedMs,
         ...(use && { use: runUse(use) }),
       });
@@ -379,7 +382,7 @@ export class Reader {
       const lost = part.run.runLost(index);
       const caused = found && death.cause === "crashed" || lost >= RUNS_LOST_MAX;
       const outcome = verdict?.outcome ?? (caused ? endedIsolate("query", death.detail) : null);
-      if (outcome !== null) part.run.cutShort(index, { outcome, ts });
+      if (outcome !== null) part.run.cutShort(index, { outcome, ts, version: this.#options.version });
       else oneByOne ||= !found && lost === RUNS_LOST_MAX - 1;
     }
     return oneByOne;

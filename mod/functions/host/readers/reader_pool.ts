@@ -53,6 +53,8 @@ export interface ReaderPoolOptions {
   readonly readersMax: number;
   /** Main's newest ts. */
   readonly ts: () => number;
+  /** Returns the hash of the served version. */
+  readonly version?: () => string | null;
   /** Time limit of a query. */
   readonly timeoutMs: number;
   /** Whether the function exists. Costs of others are not tracked, because clients may request any path. */
@@ -221,6 +223,7 @@ export class ReaderPool implements QueryReaders {
     const { clock, timeoutMs } = this.#options;
     return new Reader({
       ...{ isolate, clock, timeoutMs },
+      version: this.#options.version?.() ?? null,
       lateness: this.#lateness,
       onRun: (work, ms) => {
         if (this.#options.isKnown(work.path)) this.#costs.took(work, ms);

@@ -40,6 +40,8 @@ export interface PendingAction {
   runnersLost: number;
   /** When it was assigned. Set by the runner. */
   begunAt: number | null;
+  /** Hash of the version of its runner. Set by the runner. */
+  version?: string | null;
 }
 
 /** An action assigned to a runner. */
@@ -55,6 +57,8 @@ interface Running {
 export interface RunnerOptions {
   readonly isolate: Isolate;
   readonly clock: Clock;
+  /** Hash of the version that the isolate loaded. */
+  readonly version: string | null;
   /** Runs a call of an action. Never rejects. */
   readonly serve: (sub: SubCall, action: PendingAction) => Promise<Outcome>;
   /** Called when an action has ended. */
@@ -110,6 +114,7 @@ export class Runner {
     const order = ++this.#given;
     const startedAt = this.#options.clock.now();
     action.begunAt ??= startedAt;
+    action.version = this.#options.version;
     this.#running.set(call, { action, order, startedAt, called: false });
     if (action.exchange !== undefined) return this.#begin({ call, order }, action.exchange);
     const { udfPath, args, identity, origin } = action.call;

@@ -28,12 +28,16 @@ export interface ActionEnd {
   /** Time since the call. */
   readonly ms: number;
   readonly queuedMs: number;
+  /** Hash of the version that ran it, if a runner did. */
+  readonly version?: string | null;
 }
 
 export interface RunnerPoolOptions {
   readonly starter: IsolateStarter;
   readonly clock: Clock;
   readonly log: Log;
+  /** Returns the hash of the served version. */
+  readonly version?: () => string | null;
   /** Runs queries and mutations of actions, and the service's own actions behind `ctx`. Never rejects. */
   readonly serve: (kind: "query" | "mutation" | "action", call: FunctionCall) => Promise<Outcome>;
   /** Creates a generator of action ids for each runner. */
@@ -163,7 +167,11 @@ export class RunnerPool {
       resolve: (outcome) => {
         // Not the function's fault if the client disconnected.
         const now = clock.now();
-        const ended = { call, outcome, ms: now - since, queuedMs: (action.begunAt ?? now) - since };
+        const { begunAt, version } = action;
+        const ended = {
+          ...{ call, outcome, ms: now - since, queuedMs: (begunAt ?? now) - since },
+          ...(version !== undefined && { version }),
+        };
         if (call.request !== undefined) numberError(outcome, call.request);
         if (!exchange?.canceled) onEnd?.(kindOf(exchange), ended);
         resolve(outcome);
@@ -299,6 +307,7 @@ export class RunnerPool {
       const added: Runner = new Runner({
         isolate: started.isolate,
         clock,
+        version: this.#options.version?.() ?? null,
         newCall: this.#options.callNames?.(),
         serve: (sub, action) => this.#serve(sub, { ...action, runner: added }),
         onDone: (runner) => this.#onDone(runner),

@@ -33,7 +33,7 @@ const MINUTES_FIRST = 64;
 const RUNS_AT_ONCE = 1_000;
 
 /** Filters that the counts by minute do not have. */
-const NOT_COUNTED = ["text", "caller", "request", "minMs"] as const;
+const NOT_COUNTED = ["text", "caller", "request", "minMs", "version"] as const;
 
 export function histogramOf(store: LogStore, options: HistogramOptions): Histogram {
   const { filter, from, to, bars } = options;

@@ -28,6 +28,8 @@ export const LOG_SCHEMA_SQL = `
     minute INTEGER NOT NULL, path TEXT NOT NULL, kind INTEGER NOT NULL, outcome INTEGER NOT NULL,
     level INTEGER NOT NULL, runs INTEGER NOT NULL,
     PRIMARY KEY (minute, path, kind, outcome, level)) WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS versions (
+    first INTEGER PRIMARY KEY, last INTEGER NOT NULL, hash TEXT NOT NULL);
   CREATE TABLE IF NOT EXISTS figures (
     span TEXT NOT NULL, at INTEGER NOT NULL, text TEXT NOT NULL, PRIMARY KEY (span, at)) WITHOUT ROWID`;
 
@@ -115,6 +117,10 @@ export class LogDatabase implements Disposable {
       db = new DatabaseSync(path, { timeout: 5_000, readOnly: true });
       const log = new LogDatabase(db);
       log.#checkFormat(path);
+      // An earlier release of this format had no versions.
+      if (log.value("SELECT count(*) FROM sqlite_schema WHERE name = 'versions'") === 0) {
+        db.exec("CREATE TEMP TABLE versions (first INTEGER PRIMARY KEY, last INTEGER, hash TEXT)");
+      }
       return log;
     } catch (error) {
       db?.close();

@@ -1,4 +1,4 @@
-/** Writes and deletes runs (`runs`), their trigram index (`texts`), counts and id ranges by minute. IDs are consecutive. */
+/** Writes and deletes runs (`runs`), their trigram index (`texts`), counts and id ranges by minute, and id ranges by version. IDs are consecutive. */
 import type { SQLInputValue } from "node:sqlite";
 import { logLimits } from "../../limits.ts";
 import { type RunRecord, searchedText } from "../run_record.ts";
@@ -35,6 +35,7 @@ const COUNT_MINUTE = `INSERT INTO minutes (minute, first, last) VALUES (?, ?, ?)
   ON CONFLICT DO UPDATE SET first = min(first, excluded.first), last = max(last, excluded.last)`;
 const COUNT_RUNS = `INSERT INTO counts (minute, path, kind, outcome, level, runs) VALUES (?, ?, ?, ?, ?, ?)
   ON CONFLICT DO UPDATE SET runs = runs + excluded.runs`;
+const INSERT_VERSION = "INSERT OR REPLACE INTO versions (first, last, hash) VALUES (?, ?, ?)";
 
 /** Returns the columns of a run after its ID. */
 function columnsOf(run: RunRecord): SQLInputValue[] {
@@ -97,6 +98,7 @@ export class LogStore implements Disposable {
       const first = Math.max(this.lastId + 1, from);
       this.#insert(first, runs);
       this.#count(first, runs);
+      this.#addVersions(first, runs);
       return first;
     });
     this.#lastId = first + runs.length - 1;
@@ -121,6 +123,7 @@ export class LogStore implements Disposable {
       database.run("DELETE FROM texts WHERE rowid >= ? AND rowid < ?", BigInt(oldest), BigInt(until));
       database.run("DELETE FROM runs WHERE id < ?", until);
       database.run("DELETE FROM minutes WHERE last < ?", until);
+      database.run("DELETE FROM versions WHERE last < ?", until);
       database.run("DELETE FROM counts WHERE minute < coalesce((SELECT min(minute) FROM minutes), 1e15)");
       return true;
     });
@@ -184,6 +187,21 @@ export class LogStore implements Disposable {
     }
     for (const [minute, range] of minutes) this.database.run(COUNT_MINUTE, minute, range.first, range.last);
     for (const { key, runs } of counts.values()) this.database.run(COUNT_RUNS, ...key, runs);
+  }
+
+  /** Adds the IDs of runs to the ranges of their versions. Consecutive runs of a version share a range. */
+  #addVersions(first: number, runs: readonly RunRecord[]): void {
+    const [[start, last, hash] = []] = this.database.all(
+      "SELECT first, last, hash FROM versions ORDER BY first DESC LIMIT 1",
+    );
+    let range = typeof start === "number" && last === first - 1 ? { start, hash: hash as string } : null;
+    const store = (end: number) => range && this.database.run(INSERT_VERSION, range.start, end, range.hash);
+    for (const [i, { [16]: version = null }] of runs.entries()) {
+      if (version === (range?.hash ?? null)) continue;
+      store(first + i - 1);
+      range = version === null ? null : { start: first + i, hash: version };
+    }
+    store(first + runs.length - 1);
   }
 
   /** Returns the first of the next runs that is not too old, or the end of the batch. */

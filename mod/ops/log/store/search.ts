@@ -44,6 +44,9 @@ interface IndexChoice {
 }
 
 const HAS_TEXT = "(error IS NOT NULL OR lines IS NOT NULL)";
+/** Version of a run. Ranges of IDs do not overlap, but runs without a version are in none. */
+const VERSION = `(SELECT CASE WHEN last >= runs.id THEN hash END FROM versions WHERE first <= runs.id
+  ORDER BY first DESC LIMIT 1)`;
 const MINUTE_MS = 60_000;
 /** Target duration of a range. */
 const STEP_MS = 8;
@@ -79,7 +82,7 @@ export function* searchSteps(
 ): Generator<SearchStep> {
   const { text } = filter;
   const [from, conditions, id] = searchClauses(database, filter);
-  const sql = `SELECT ${RUN_COLUMNS} ${from} ORDER BY ${id} DESC LIMIT ?`;
+  const sql = `SELECT ${RUN_COLUMNS}, ${VERSION} ${from} ORDER BY ${id} DESC LIMIT ?`;
   const rowsMax = text === undefined ? limit : Math.max(limit, CHECKED_AT_ONCE);
   for (const range of idRanges(database, filter, { before, after })) {
     const rows = database.all(sql, ...conditions, ...range.bounds(), rowsMax);
@@ -178,13 +181,14 @@ function searchClauses(
   filter: RunFilter,
 ): readonly [sql: string, parameters: readonly SQLInputValue[], id: string] {
   const conditions = countedConditions(filter);
-  const { from, to, caller, request, minMs, text } = filter;
+  const { from, to, caller, request, minMs, version, text } = filter;
   if (from !== undefined) conditions.push(["at >= ?", [from]]);
   if (to !== undefined) conditions.push(["at < ?", [to]]);
   if (caller !== undefined) conditions.push(["caller IS ?", [caller]]);
   if (request !== undefined) conditions.push(["request = ?", [request]]);
   // Durations are stored in hundredths of a millisecond.
   if (minMs !== undefined) conditions.push(["duration >= ?", [minMs * 100]]);
+  if (version !== undefined) conditions.push([`substr(${VERSION}, 1, ?) = ?`, [version.length, version]]);
   if (text !== undefined) conditions.push([HAS_TEXT, []]);
   const trigrams = text === undefined ? null : trigramQuery(text);
   const best = bestIndex(database, filter, trigrams === null ? Infinity : FEW_ENTRIES);
@@ -261,8 +265,21 @@ function indexedPaths(database: LogDatabase, functions: readonly string[]): stri
   return paths.length > INDEXED_PATHS_MAX ? null : paths;
 }
 
-/** Returns the range of IDs that may match a filter's time; `null` if there is none. */
-function idsOf(
+/** Returns the range of IDs that may match a filter's time and version; `null` if there is none. */
+function idsOf(database: LogDatabase, filter: RunFilter): readonly [low: number, high: number] | null {
+  const { version } = filter;
+  const ids = idsOfTime(database, filter);
+  if (ids === null || version === undefined) return ids;
+  const [[low, high] = []] = database.all(
+    "SELECT min(first), max(last) FROM versions WHERE substr(hash, 1, ?) = ?",
+    version.length,
+    version,
+  );
+  if (typeof low !== "number") return null;
+  return [Math.max(ids[0], low), Math.min(ids[1], high as number)];
+}
+
+function idsOfTime(
   database: LogDatabase,
   { from, to }: RunFilter,
 ): readonly [low: number, high: number] | null {
@@ -282,14 +299,15 @@ function idsOf(
 function foundRun(row: Row): FoundRun {
   const [id, ...columns] = row;
   const [duration, queued] = columns.slice(8) as [number, number];
-  const [error, lines] = columns.slice(14) as [string | null, string | null];
+  const [error, lines, version] = columns.slice(14) as (string | null)[];
   const record = [
     ...columns.slice(0, 8),
     duration / 100,
     queued / 100,
     ...columns.slice(10, 14),
-    error === null ? null : JSON.parse(error),
-    lines === null ? [] : JSON.parse(lines),
+    typeof error === "string" ? JSON.parse(error) : null,
+    typeof lines === "string" ? JSON.parse(lines) : [],
+    version ?? null,
   ];
   return { id: id as number, record: record as unknown as RunRecord };
 }

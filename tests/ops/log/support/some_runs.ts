@@ -37,6 +37,8 @@ export function someRun(random: (below: number) => number, at: number): RunRecor
     4,
     error,
     lines,
+    // Runs of an earlier release, then of two versions. One is served twice.
+    [null, "aa01", "aa02", "aa01"][Math.floor((at - START) / 700) % 4] ?? null,
   ];
 }
 
@@ -71,6 +73,12 @@ export const filters: readonly RunFilter[] = [
   { minMs: 5 },
   { minMs: 5, text: "payment" },
   { from: START + 500, to: START + 900 },
+  { version: "aa" },
+  { version: "aa01" },
+  { version: "aa02", outcomes: [2] },
+  { version: "aa01", text: "payment" },
+  { version: "aa01", from: START + 1_000, to: START + 2_500 },
+  { version: "bb" },
   { from: START + 500, level: 4, functions: ["mod*"] },
 ];
 
@@ -87,6 +95,8 @@ export function isWanted(filter: RunFilter, record: RunRecord): boolean {
   if (filter.level !== undefined && level < filter.level) return false;
   if (filter.caller !== undefined && filter.caller !== caller) return false;
   if (filter.minMs !== undefined && durationMs < filter.minMs) return false;
+  const { [16]: version = null } = record;
+  if (filter.version !== undefined && !version?.startsWith(filter.version)) return false;
   if (filter.request !== undefined && filter.request !== request) return false;
   const searched = searchedText(record[14], record[15]).toLowerCase();
   return text === undefined || searched.includes(text.toLowerCase());
