@@ -103,7 +103,8 @@ touch "$home/complete" 2>/dev/null || :
 `;
 }
 
-const SETTINGS = Object.entries(runtimeEnvironment).map(([name, value]) => `${name}=${value}`).join(" ");
+const SETTINGS = Object.entries(runtimeEnvironment)
+  .map(([name, value]) => `${name}="\${${name}:-${value}}"`).join(" ");
 
 const START =
   `export DENO_DIR="$home/cache" DENO_NO_UPDATE_CHECK=1 NPM_CONFIG_REGISTRY=${REGISTRY} ${SETTINGS}

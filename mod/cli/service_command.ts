@@ -6,7 +6,7 @@ import { fileErrorReason, StartError } from "../config/start_error.ts";
 import { VERSION } from "../config/version.ts";
 import { helpFields } from "../explained.ts";
 import { statIfThere } from "../kit/durable_files.ts";
-import { programConfig } from "../kit/processes/program.ts";
+import { programConfig, runtimeEnvironment } from "../kit/processes/program.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
 import { commandLog } from "../kit/command_log.ts";
 
@@ -116,6 +116,7 @@ export function unitText(
   const hosts = publicUrl === null
     ? "# Behind a proxy, name the host that browsers ask for: --public-url https://... or --allow-host ...\n"
     : "";
+  const settings = Object.entries(runtimeEnvironment).map((setting) => setting.join("=")).join(" ");
   return `[Unit]
 Description=Syncline
 After=network.target
@@ -124,7 +125,8 @@ After=network.target
 Type=exec
 ${hosts}ExecStart=${args.map(quoted).join(" ")}
 WorkingDirectory=/var/lib/syncline
-Environment=DENO_TOKIO_EVENT_INTERVAL=1 XDG_CACHE_HOME=/var/cache/syncline SYNCLINE_CACHE_DIR=/var/cache/syncline
+Environment=${settings}
+Environment=XDG_CACHE_HOME=/var/cache/syncline SYNCLINE_CACHE_DIR=/var/cache/syncline
 DynamicUser=yes
 StateDirectory=syncline
 StateDirectoryMode=0700

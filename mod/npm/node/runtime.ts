@@ -139,15 +139,16 @@ export function startDeno(
       cwd,
       stdio,
       env: {
+        DENO_TOKIO_EVENT_INTERVAL: "1",
+        MALLOC_ARENA_MAX: "2",
+        MALLOC_MMAP_THRESHOLD_: "4194304",
+        MALLOC_TRIM_THRESHOLD_: "16777216",
+        DENO_V8_FLAGS: "--max-semi-space-size=16",
         ...process.env,
         DENO_DIR: cache,
         // Read by `syncline service`.
         SYNCLINE_PROGRAM: [process.execPath, join(home, "bin/syncline.mjs")].join("\n"),
         DENO_NO_UPDATE_CHECK: "1",
-        DENO_TOKIO_EVENT_INTERVAL: "1",
-        MALLOC_ARENA_MAX: "2",
-        MALLOC_MMAP_THRESHOLD_: "4194304",
-        MALLOC_TRIM_THRESHOLD_: "16777216",
         NPM_CONFIG_REGISTRY: `https://${REGISTRY}/`,
         // Do not send requests to this machine, such as those to the app's own frontend, through a proxy.
         NO_PROXY: [process.env["NO_PROXY"] ?? process.env["no_proxy"], "127.0.0.1"].filter(Boolean).join(","),
