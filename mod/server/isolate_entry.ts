@@ -1,4 +1,4 @@
-/** Entry point of an isolate: registers the service's own functions. */
+/** Entry point of writers and readers: registers the service's own functions. */
 import { authModules } from "../auth/isolate_functions/mod.ts";
 import { runIsolate } from "../functions/isolate/main.ts";
 import { rateLimitModule } from "../functions/isolate/mod.ts";

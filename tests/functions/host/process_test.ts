@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 import { steadyClock } from "../../../mod/kit/clock.ts";
-import { isolateCommand } from "../../../mod/functions/host/process/command.ts";
+import { isolateCommand, plainEntry } from "../../../mod/functions/host/process/command.ts";
 import { type IsolateMemory, usualMemory } from "../../../mod/functions/host/process/isolate_memory.ts";
 import { heapFlags } from "../../../mod/functions/host/process/start_flags.ts";
 import type { Isolate, IsolateFrame, StartResult } from "../../../mod/functions/host/process/isolate.ts";
@@ -122,6 +122,36 @@ async function failure(behaviour: string, hurry = 1): Promise<Extract<StartResul
   assert.deepEqual(namesIn(`${place.dir}/${runDir?.name}`), FILES, "files were left behind");
   return started;
 }
+
+Deno.test("runners, which run no functions of the service, start without them", async () => {
+  const dir = await Deno.realPath(await Deno.makeTempDir({ prefix: "syncline-process-" }));
+  const entries = new Map<string, string>();
+  try {
+    await using starter = await ProcessStarter.create({
+      dataDir: dir,
+      ...fakeCode(dir),
+      env: {},
+      settings: {},
+      actionNet: null,
+      memory: null,
+      log: () => {},
+      clock: steadyClock,
+      entry: new URL("file:///service.ts"),
+      command: ({ role, entry }) => {
+        entries.set(role, basename(entry.pathname));
+        return { executable: "sh", args: ["-c", "exit 1"], env: {} };
+      },
+    });
+    for (const role of ["writer", "reader", "runner"] as const) await starter.start(role);
+  } finally {
+    await Deno.remove(dir, { recursive: true });
+  }
+  assert.deepEqual([...entries], [
+    ["writer", "service.ts"],
+    ["reader", "service.ts"],
+    ["runner", basename(plainEntry.pathname)],
+  ]);
+});
 
 Deno.test("a process that exits before it connects is a failed start with a reason", async () => {
   const { broken, message } = await failure("exit before connecting");

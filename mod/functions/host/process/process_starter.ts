@@ -46,7 +46,7 @@ export interface ProcessStarterOptions {
   readonly follows?: boolean;
   /** Appends the writer's rows to a log elsewhere before they are committed. Optional. */
   readonly rows?: CommitAppender;
-  /** Entry module of isolates. Without functions of the service if absent. */
+  /** Entry module of writers and readers. Without functions of the service, like that of runners, if absent. */
   readonly entry?: URL;
   readonly command: (paths: IsolatePaths) => LimitedCommand;
   readonly log: Log;
@@ -206,12 +206,19 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     return { [Symbol.dispose]: () => Deno.removeSync(place) };
   }
 
+  /** Runners do not run functions of the service: they call them through main. */
+  #entry(role: IsolateRole): URL {
+    return role === "runner" ? plainEntry : this.#options.entry ?? plainEntry;
+  }
+
   async #allocate(): Promise<void> {
-    const { entry = plainEntry } = this.#options;
     const progressPaths: string[] = [];
     try {
       for (const role of ["writer", "reader", "runner"] as const) {
-        await Deno.writeTextFile(join(this.#runDir, `${role}.m`), isolateImportMap({ role, entry }));
+        await Deno.writeTextFile(
+          join(this.#runDir, `${role}.m`),
+          isolateImportMap({ role, entry: this.#entry(role) }),
+        );
         const progressPath = join(this.#runDir, `${progressPaths.length + 1}.p`);
         (await ProgressReader.open(progressPath)).close();
         progressPaths.push(progressPath);
@@ -237,7 +244,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
   ): Promise<StartResult> {
     const name = `${role}-${++this.#started}`;
     const socketPath = join(this.#runDir, name);
-    const { dataDir, actionNet, settings, log, clock, entry = plainEntry, isolateMemory } = this.#options;
+    const { dataDir, actionNet, settings, log, clock, isolateMemory } = this.#options;
     const { tableNumbers, journal, follows = false, versions, rows = null } = this.#options;
     const { bundle, functions, authorFolder } = version;
     const authored = authorTexts(authorFolder);
@@ -256,7 +263,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
       const databasePath = join(dataDir, "data.db");
       const child = this.#spawn({
         role,
-        entry,
+        entry: this.#entry(role),
         dataDir,
         databasePath,
         bundle,
