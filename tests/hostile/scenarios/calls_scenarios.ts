@@ -14,7 +14,7 @@ const P99_MS = 100;
 const { chainWaitingMax, chainStepMs } = schedulerLimits;
 
 const MUTATION_TIMEOUT_MS = 1_000;
-const QUERY_TIMEOUT_MS = 3_000;
+const QUERY_TIMEOUT_MS = 2_000;
 const SHORT_TIMES = [
   ...["--mutation-timeout", `${MUTATION_TIMEOUT_MS / 1_000}s`],
   ...["--query-timeout", `${QUERY_TIMEOUT_MS / 1_000}s`],

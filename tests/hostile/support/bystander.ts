@@ -28,7 +28,9 @@ export class Bystander implements Disposable {
   }
 
   /** Signs in a user, subscribes to a query, and starts the calls. */
-  static async start(options: { readonly port: number; readonly token: string }): Promise<Bystander> {
+  static async start(
+    options: { readonly port: number; readonly token: string; readonly isMeasured: boolean },
+  ): Promise<Bystander> {
     const url = new URL("./bystander_worker.ts", import.meta.url);
     const bystander = new Bystander(new Worker(url, { type: "module" }));
     await bystander.#ask({ type: "start", ...options }, "started");

@@ -7,7 +7,7 @@ import type { Served, Waits } from "./bystander.ts";
 import { Stopwatch } from "./stopwatch.ts";
 
 export type ToBystander =
-  | { readonly type: "start"; readonly port: number; readonly token: string }
+  | { readonly type: "start"; readonly port: number; readonly token: string; readonly isMeasured: boolean }
   | { readonly type: "count" }
   | { readonly type: "stop" };
 export type FromBystander =
@@ -16,17 +16,22 @@ export type FromBystander =
   | { readonly type: "stopped"; readonly waits: Waits }
   | { readonly type: "failed"; readonly message: string };
 
-/** Time between an answer and the next call of the same kind. */
+/** Time between an answer and the next call of the same kind, if latencies are measured. */
 const PAUSE_MS = 15;
+/** The same in tests, which only require that calls are answered during an attack. */
+const UNMEASURED_PAUSE_MS = 60;
 const FAILURES_MAX = 5;
 /** Mutations before latencies count, because first runs take longer. */
 const WARM_MUTATIONS = 10;
+const UNMEASURED_WARM_MUTATIONS = 1;
 
 const query = new Stopwatch(PAUSE_MS);
 const mutation = new Stopwatch(PAUSE_MS);
 const shown = new Stopwatch(PAUSE_MS);
 const failures: string[] = [];
 let stopped = false;
+let pauseMs = PAUSE_MS;
+let warmMutations = WARM_MUTATIONS;
 /** The mutation in flight: its count, and callbacks for its answer and for the Transition that shows it. */
 let awaited: { readonly n: number; answered: () => void; shown: () => void } | null = null;
 
@@ -38,8 +43,8 @@ function failed(what: string): void {
 const late = new Stopwatch(PAUSE_MS);
 
 async function pause(): Promise<void> {
-  const until = performance.now() + PAUSE_MS;
-  await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  const until = performance.now() + pauseMs;
+  await new Promise((resolve) => setTimeout(resolve, pauseMs));
   late.note(Math.max(0, performance.now() - until));
 }
 
@@ -119,7 +124,7 @@ async function write(port: number, token: string, onReady: () => void): Promise<
     send({ type: "Mutation", requestId: n, udfPath: "bystander:write", args: { n } });
     await Promise.race([Promise.all([answered.promise, seen.promise]), gone.promise]);
     awaited = null;
-    if (n === WARM_MUTATIONS) onReady();
+    if (n === warmMutations) onReady();
     await pause();
   }
 }
@@ -145,7 +150,11 @@ self.onmessage = ({ data }: MessageEvent<ToBystander>) => {
   if (data.type === "count") {
     return self.postMessage({ type: "counted", served: served() } satisfies FromBystander);
   }
-  const { port, token } = data;
+  const { port, token, isMeasured } = data;
+  if (!isMeasured) {
+    pauseMs = UNMEASURED_PAUSE_MS;
+    warmMutations = UNMEASURED_WARM_MUTATIONS;
+  }
   let reported = false;
   const ready = () => {
     reported = true;

@@ -144,7 +144,11 @@ export class Suite implements AsyncDisposable {
 
   async #runAt(place: Place, scenario: Scenario): Promise<void> {
     place.log.length = 0;
-    using bystander = await Bystander.start({ port: place.server.port, token: await place.signUp() });
+    using bystander = await Bystander.start({
+      port: place.server.port,
+      token: await place.signUp(),
+      isMeasured: this.#isMeasured,
+    });
     const startedAt = performance.now();
     const measured = await scenario.attack({
       server: place.server,
