@@ -9,6 +9,7 @@ import {
   secondApp,
   startDeployWorld,
 } from "./support.ts";
+import { until } from "../../support/waiting.ts";
 
 /** A body that pauses after its first bytes. */
 class HeldBody {
@@ -32,7 +33,7 @@ class HeldBody {
     });
   }
 
-  /** Resolves when the server has read the first bytes. */
+  /** Resolves when the first bytes have been sent. */
   get begun(): Promise<void> {
     return this.#begun.promise;
   }
@@ -151,6 +152,8 @@ Deno.test("a deploy is authorized again before it takes effect", async (t) => {
     "DP16 one caller can upload one bundle at a time, and few callers can upload concurrently",
     async () => {
       const bodies: HeldBody[] = [];
+      const uploads = async () =>
+        (await world.leftovers()).filter((name) => name.startsWith("incoming/")).length;
       const upload = (bearer: string) => admin_("PUT", "/functions?dryRun=true", bytes, bearer);
       const keys = await Promise.all(Array.from({ length: 9 }, (_, index) => create(`at once ${index}`)));
       const answers = [];
@@ -158,7 +161,8 @@ Deno.test("a deploy is authorized again before it takes effect", async (t) => {
         const body = new HeldBody(bytes);
         answers.push(admin_("PUT", "/functions?dryRun=true", body.stream, key));
         bodies.push(body);
-        await body.begun;
+        // Only the server's file shows that it has accepted the upload.
+        await until(async () => await uploads() === bodies.length);
       }
       const again = await upload(keys[0].key);
       assert.deepEqual([again.status, again.code], [409, "deploy_in_progress"]);
