@@ -34,6 +34,7 @@ async function writeSynclinePackage(folder: string): Promise<void> {
   await writeDeclarations(folder, entries);
   const server = await writeServer(folder);
   await writeProgram(folder, { name: "syncline", entry: "syncline.ts", server });
+  await copyTree(join(projectDir, "mod/npm/conformance/scenarios"), join(folder, "conformance"));
   // `syncline init` copies these into an existing project.
   await copyTree(join(projectDir, "templates"), join(folder, "templates"));
   await Deno.writeTextFile(join(folder, "package.json"), await synclineManifest(Object.keys(entries)));

@@ -17,8 +17,19 @@ export async function writeProgram(
     platform: "node",
     format: "esm",
     target: "node20",
-    // Resolved from the app.
-    external: ["vite"],
+    // Resolved from the app; the others are optional packages of ws.
+    external: ["vite", "bufferutil", "utf-8-validate"],
+    plugins: [{
+      name: "packages",
+      setup({ onResolve }) {
+        onResolve({ filter: /^ws$/ }, ({ path }) => ({ path: fileURLToPath(import.meta.resolve(path)) }));
+      },
+    }],
+    // For packages in CommonJS.
+    banner: {
+      js: 'import { createRequire as __createRequire } from "node:module"; ' +
+        "const require = __createRequire(import.meta.url);",
+    },
     define: {
       SYNCLINE_VARIABLES: JSON.stringify(optionVariables()),
       SYNCLINE_SERVER: JSON.stringify(server),

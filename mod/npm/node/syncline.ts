@@ -1,5 +1,6 @@
 /** The command `syncline` of the npm package. Development commands run in Node, all others in the bundled Deno runtime. */
 import process from "node:process";
+import { conformance } from "../conformance/run.ts";
 import { demo } from "./demo.ts";
 import { dev } from "./dev.ts";
 import { init } from "./init.ts";
@@ -16,6 +17,7 @@ To make an app:
   syncline init                       functions for the project that is here already
   syncline dev [options]              serve the app while it is edited; takes the options of serve
   syncline demo                       the chat example, on data that is forgotten at the end
+  syncline conformance -- <driver>    test a client of the sync protocol in another language
 
 To run it; commands look for the project from here upward, and paths count from its folder:
 `;
@@ -45,6 +47,8 @@ async function run(name: string, args: readonly string[]): Promise<number> {
       return await testServers();
     case "demo":
       return await demo(args);
+    case "conformance":
+      return await conformance(args, new URL("../conformance/", import.meta.url));
     case "":
     case "help":
     case "-h":

@@ -1,0 +1,104 @@
+/** `syncline conformance`: our clients pass, and clients with a fault do not. */
+import assert from "node:assert/strict";
+import { fileURLToPath } from "node:url";
+import { runConformance } from "../../mod/npm/conformance/run.ts";
+import { codeBlocks } from "../docs/pages.ts";
+import { needs, onPath } from "../support/services.ts";
+import { TempFolder } from "../support/temp_folder.ts";
+
+const folder = new URL("../../mod/npm/conformance/scenarios/", import.meta.url);
+
+/** Runs the kit. Returns its lines. */
+async function run(
+  driver: readonly string[],
+  only: readonly string[] = [],
+  stepMs?: number,
+): Promise<{ readonly passed: boolean; readonly lines: readonly string[] }> {
+  const lines: string[] = [];
+  const print = (line: string) => void lines.push(line);
+  const passed = await runConformance({
+    folder,
+    driver,
+    only,
+    print,
+    ...(stepMs !== undefined && { stepMs }),
+  });
+  return { passed, lines };
+}
+
+const scenarios = [...Deno.readDirSync(folder)].length;
+
+Deno.test("[WS19] the JavaScript client passes all scenarios of the conformance kit", async () => {
+  const program = fileURLToPath(new URL("support/conformance_driver.ts", import.meta.url));
+  const driver = [Deno.execPath(), "run", "--no-prompt", "--quiet", "--no-check", "-P=test", program];
+  const { passed, lines } = await run(driver, [], 60_000);
+  assert.ok(passed, lines.join("\n"));
+  assert.equal(lines.filter((line) => line.startsWith("ok ")).length, scenarios, lines.join("\n"));
+});
+
+const python = { name: "python3", find: () => onPath("python3"), hint: "a package of the system" };
+
+/** Writes the client and the driver of the page about the protocol. */
+async function pythonDriver(change = (text: string) => text): Promise<TempFolder> {
+  const blocks = (await codeBlocks("docs/protocol.md")).filter(({ language }) => language === "python");
+  const files = blocks.map(({ text }) => {
+    const [, name = ""] = /^# (\S+)\n/.exec(text) ?? [];
+    return [name, change(text)] as const;
+  });
+  return await TempFolder.with(Object.fromEntries(files));
+}
+
+Deno.test({
+  ...needs(python, "[WS19] the client in Python passes the scenarios of the conformance kit without diffs"),
+  async fn() {
+    await using files = await pythonDriver();
+    const { passed, lines } = await run(["python3", files.at("driver.py")], [], 60_000);
+    assert.ok(passed, lines.join("\n"));
+    assert.match(lines.join("\n"), /skipped {2}diffs: .* \(without the feature diffs\)/);
+    assert.equal(lines.filter((line) => line.startsWith("ok ")).length, scenarios - 1);
+  },
+});
+
+Deno.test({
+  ...needs(python, "[WS19] faults of a client are found, with the line of the scenario"),
+  async fn() {
+    const faults: readonly (readonly [scenario: string, from: string, to: string, report: RegExp])[] = [
+      // Mutations after a cut are new calls.
+      [
+        "resend",
+        "for message in self.waiting.values()",
+        "for message in []",
+        /line 21: The frame .* did not arrive/,
+      ],
+      [
+        "restart",
+        '"maxObservedTs": self.seen',
+        '"maxObservedTs": 0',
+        /line 14: .*maxObservedTs is 0 instead of 6/,
+      ],
+      [
+        "gap",
+        'message["startVersion"] != self.version',
+        "False",
+        /line 9: The end of the connection/,
+      ],
+      ["keepalive", '"Pong"', '"Pang"', /line 9: The frame .*Pong.* did not arrive/],
+      [
+        "mutations",
+        'self.version["ts"] >= response.get("ts", 0)',
+        "True",
+        /line 13: .*"response".* too early/,
+      ],
+      ["subscribe", '"baseVersion": self.query_set - 1', '"baseVersion": 0', /baseVersion should be 1/],
+    ];
+    for (const [scenario, from, to, report] of faults) {
+      await using files = await pythonDriver((text) => text.replace(from, to));
+      const { passed, lines } = await run(["python3", files.at("driver.py")], [scenario], 3_000);
+      assert.equal(passed, false, scenario);
+      assert.match(lines.join("\n"), report, `${scenario}\n${lines.join("\n")}`);
+    }
+    const { lines } = await run(["python3", "-c", "exit(3)"], ["keepalive"]);
+    assert.match(lines.join("\n"), /The driver ended with exit code 3/);
+    await assert.rejects(run(["python3"], ["none"]), /There is no scenario "none"\. Known: actions, /);
+  },
+});
