@@ -448,27 +448,3 @@ Deno.test("DK3 the check before a swap reads the stored row, not the cached one"
   assert.ok(await verifier.verifyDeployKey(key, "a"), "cached");
   assert.equal(await verifier.mayDeploy("k"), false);
 });
-
-Deno.test("DK1 active deploy keys of earlier versions become API keys when the server starts", async () => {
-  const secret = new Uint8Array(32).fill(7);
-  const hashOf = (key: string) =>
-    createHmac("sha256", deriveKeys(secret).tokenHashes).update(`deploy key\0${key}`).digest("base64url");
-  const [active, revoked] = ["a", "r"].map((char) => `syncline_deploy_${char.repeat(43)}`) as [
-    string,
-    string,
-  ];
-  await using accounts = await startTestAccounts({ secret });
-  const { accessToken } = await accounts.signInAdmin("root@example.com");
-  const kept = { name: "ci", createdBy: "command line", lastUsedAt: 1 };
-  await accounts.port.insertRow("_deploy_keys", { ...kept, hash: hashOf(active) });
-  await accounts.port.insertRow("_deploy_keys", { ...kept, hash: hashOf(revoked), revokedAt: 2 });
-  for (let start = 0; start < 2; start++) await accounts.service.moveDeployKeys();
-  assert.deepEqual(accounts.port.rows("_deploy_keys"), []);
-  const keys = await accounts.call("_admin/apiKeys:list", {}, accessToken) as Record<string, unknown>[];
-  const shown = keys.map(({ keyId: _, createdAt: __, ...key }) => key);
-  const none = { userId: null, kinds: [], functions: [], expiresAt: null };
-  assert.deepEqual(shown, [{ ...none, ...kept, deploy: true, shown: "syncline_deploy_" }]);
-  const { apiKeys } = accounts.service.authenticator;
-  assert.equal((await apiKeys.verifyDeployKey(active, "a"))?.name, "ci");
-  assert.equal(await apiKeys.verifyDeployKey(revoked, "a"), null);
-});

@@ -263,7 +263,7 @@ async function checkOwner(
   const wide = functions.find((pattern) => !isCovered(pattern, policy.userKeys));
   if (wide !== undefined) throw new UserError("key_scope", `Keys of users may not call "${wide}"`);
   const owner = await calls.mutate(system.keyOwner, { mail: mail.enabled, now: now() }, { identity });
-  await checkPassword(parts, { account: `user ${owner.email ?? owner.userId}`, password, hash: owner.hash });
+  await checkPassword(parts, { account: `user ${owner.email ?? owner.owner}`, password, hash: owner.hash });
 }
 
 function keyHash(secret: Uint8Array, key: string): string {

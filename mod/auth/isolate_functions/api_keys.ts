@@ -92,9 +92,8 @@ export const addApiKey = internalMutation({
 export const keyOwner = internalMutation({
   args: { mail: z.boolean(), now: z.number() },
   handler: async (ctx, args): Promise<CredentialOwner> => {
-    const owner = await credentialOwner(ctx, args);
-    await refuseAnonymous(ctx, owner.userId);
-    return owner;
+    await refuseAnonymous(ctx, signedInUser(ctx));
+    return await credentialOwner(ctx, args);
   },
 });
 
@@ -122,8 +121,9 @@ export const revokeOwnApiKey = mutation({
   args: { keyId: z.string() },
   handler: async (ctx, { keyId }): Promise<null> => {
     await refuseImpersonator(ctx);
+    const user = signedInUser(ctx);
     const key = await existingKey(ctx, keyId);
-    if (key.user !== signedInUser(ctx)) throw noSuchKey();
+    if (key.user !== user) throw noSuchKey();
     await ctx.db.delete(key._id);
     return null;
   },
@@ -145,21 +145,6 @@ export const revokeApiKey = adminMutation({
   args: { keyId: z.string() },
   handler: async (ctx, { keyId }): Promise<null> => {
     await ctx.db.delete((await existingKey(ctx, keyId))._id);
-    return null;
-  },
-});
-
-/** Turns the active keys of a table of earlier versions into API keys that deploy. */
-export const moveDeployKeys = internalMutation({
-  args: {},
-  handler: async (ctx): Promise<null> => {
-    for (const key of await ctx.db.query("_deploy_keys").collect()) {
-      const { _id, _creationTime, revokedAt, ...kept } = key;
-      await ctx.db.delete(_id);
-      if (revokedAt !== undefined) continue;
-      const scope = { kinds: [], functions: [], deploy: true };
-      await ctx.db.insert("_api_keys", { ...kept, ...scope, shown: "syncline_deploy_" });
-    }
     return null;
   },
 });
@@ -186,10 +171,8 @@ async function insertKey(
 
 /** Returns the keys of a user, or those without a user, oldest first. */
 function keysOf(ctx: AuthQueryCtx, user: Id<"_users"> | undefined): Promise<AuthDoc<"_api_keys">[]> {
-  // Keys that were moved from the table of deploy keys may exceed the limit.
-  return ctx.db.query("_api_keys").withIndex("by_user", (q) => q.eq("user", user)).take(
-    2 * authLimits.keysPerOwnerMax,
-  );
+  return ctx.db.query("_api_keys").withIndex("by_user", (q) => q.eq("user", user))
+    .take(authLimits.keysPerOwnerMax);
 }
 
 async function existingKey(ctx: AuthQueryCtx, keyId: string): Promise<AuthDoc<"_api_keys">> {

@@ -107,7 +107,6 @@ export async function startAccounts(
     async start() {
       // An empty database has no users to warn about.
       if (secret.created && host.ts > 0) log("warn", KEY_REPLACED);
-      if (!isFollower(context.config)) await service.moveDeployKeys();
       channel = await AdminChannel.open({
         dataDir,
         run: (command) =>
