@@ -43,3 +43,26 @@ export class Alarm {
     this.#timer = null;
   }
 }
+
+/** Runs requests until they succeed, fail, time out or are aborted. Afterwards, those in flight are aborted. */
+export async function within<Result>(
+  { clock, timeoutMs, over = new AbortController() }: {
+    readonly clock: Clock;
+    readonly timeoutMs: number;
+    readonly over?: AbortController;
+  },
+  request: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const alarm = new Alarm(clock);
+  try {
+    return await new Promise<Result>((resolve, reject) => {
+      const fail = () => reject(new Error("No response in time"));
+      over.signal.addEventListener("abort", fail);
+      alarm.set(timeoutMs, fail);
+      request(over.signal).then(resolve, reject);
+    });
+  } finally {
+    alarm.clear();
+    over.abort();
+  }
+}

@@ -46,7 +46,7 @@ export const pollMs = 3_000;
 export const pollHiddenMs = 30_000;
 /** Queries of a round requested concurrently. */
 export const polledAtOnceMax = 6;
-/** Timeout of a query or mutation over HTTP; longer than the server's timeouts. */
+/** Timeout of a sign-in, and of a query or mutation over HTTP; longer than the server's timeouts. */
 export const httpCallMs = 40_000;
 /** The same for actions. */
 export const httpActionMs = 620_000;

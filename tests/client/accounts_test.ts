@@ -166,6 +166,34 @@ Deno.test("tabs that renew at the same moment renew once", async () => {
   }
 });
 
+Deno.test("a sign-in without a response delays the sign-ins of other tabs for a bounded time", async () => {
+  const surroundings = world();
+  const { clock, server, storage } = surroundings;
+  using _page = pretendPage();
+  using one = new Tab(surroundings);
+  using other = new Tab(surroundings);
+  const aborted: boolean[] = [];
+  server.answerNext = (signal) => {
+    signal.addEventListener("abort", () => aborted.push(true));
+    return new Promise(() => {});
+  };
+  const lost = one.client.auth.signIn({ email: "ada", password: "right" });
+  const rejected = assert.rejects(lost, { message: "No response in time" });
+  await turns();
+  let isSignedIn = false;
+  const signedIn = other.client.auth.signIn({ email: "ada", password: "right" }).then(() =>
+    isSignedIn = true
+  );
+  await clock.advance(clientLimits.httpCallMs - 1);
+  await turns();
+  assert.equal(isSignedIn, false, "it waits for the first one");
+  await clock.advance(1);
+  await rejected;
+  await signedIn;
+  assert.deepEqual(aborted, [true]);
+  assert.equal(await stored(storage), "refresh1");
+});
+
 /** A signed-in client whose token the server has just refused. */
 async function refused({ clock, server, storage }: ReturnType<typeof world>): Promise<Tab> {
   const tab = new Tab({ clock, server, storage });
@@ -304,6 +332,7 @@ Deno.test("every request uses its endpoint, and errors carry the contract's code
     password: true,
     magicLink: true,
     signups: true,
+    anonymous: false,
     oauth: ["github"],
   });
   server.requests.length = 0;

@@ -22,8 +22,7 @@ function claims(token: string): { readonly exp?: unknown; readonly iat?: unknown
   const payload = token.split(".")[1];
   if (payload === undefined) return {};
   try {
-    const parsed: unknown = JSON.parse(atob(payload.replaceAll("-", "+").replaceAll("_", "/")));
-    return typeof parsed === "object" && parsed !== null ? parsed : {};
+    return JSON.parse(atob(payload.replaceAll("-", "+").replaceAll("_", "/"))) ?? {};
   } catch {
     // Not a JWT: a token of unknown lifetime.
     return {};

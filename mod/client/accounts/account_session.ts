@@ -5,7 +5,7 @@
 import { tokenLife } from "./access_token.ts";
 import type { Tokens } from "./account_calls.ts";
 import { AccountError, type CallAccounts } from "./account_calls.ts";
-import { Alarm, type Clock } from "../clock.ts";
+import { Alarm, type Clock, within } from "../clock.ts";
 import * as clientLimits from "../limits.ts";
 import { randomUuid } from "../random_uuid.ts";
 import type { Tabs } from "./tabs.ts";
@@ -110,22 +110,19 @@ export class AccountSession {
    */
   async #refresh(body: { readonly refreshToken: string; readonly attemptId: string }): Promise<unknown> {
     const { call, clock } = this.#parts;
-    const over = new AbortController();
-    const [again, end] = [new Alarm(clock), new Alarm(clock)];
+    const again = new Alarm(clock);
     try {
-      return await new Promise((resolve, reject) => {
-        const ask = () => void call("refresh", body, { signal: over.signal }).then(resolve, reject);
-        again.set(clientLimits.refreshAgainMs, ask);
-        end.set(
-          clientLimits.refreshMs,
-          () => reject(new Error("No response to the refresh in time")),
-        );
-        ask();
-      });
+      return await within(
+        { clock, timeoutMs: clientLimits.refreshMs },
+        (signal) =>
+          new Promise((resolve, reject) => {
+            const ask = () => void call("refresh", body, { signal }).then(resolve, reject);
+            again.set(clientLimits.refreshAgainMs, ask);
+            ask();
+          }),
+      );
     } finally {
       again.clear();
-      end.clear();
-      over.abort();
     }
   }
 
@@ -161,9 +158,7 @@ export class AccountSession {
 /** Returns stored tokens; `null` for other content. */
 export function parseTokens(text: string): Tokens | null {
   try {
-    const tokens: unknown = JSON.parse(text);
-    if (typeof tokens !== "object" || tokens === null) return null;
-    const { accessToken, refreshToken, userId } = tokens as Partial<Tokens>;
+    const { accessToken, refreshToken, userId } = (JSON.parse(text) ?? {}) as Partial<Tokens>;
     if (typeof accessToken !== "string" || typeof refreshToken !== "string") return null;
     return { accessToken, refreshToken, ...typeof userId === "string" && { userId } };
   } catch {

@@ -11,8 +11,9 @@ import {
 import { AccountSession, type TokenStorage } from "./account_session.ts";
 import { httpAddress } from "../connection/addresses.ts";
 import type { AuthState, FetchToken } from "./auth.ts";
-import type { Clock } from "../clock.ts";
+import { type Clock, within } from "../clock.ts";
 import { reportUnhandled } from "../errors.ts";
+import * as clientLimits from "../limits.ts";
 import { SynclineHttpClient } from "../http/http_client.ts";
 import type { JsonObject } from "../json_args.ts";
 import {
@@ -47,6 +48,8 @@ export interface SignInWays {
   readonly password: boolean;
   readonly magicLink: boolean;
   readonly signups: boolean;
+  /** Whether users can sign in without an account. */
+  readonly anonymous: boolean;
   /** Names of OAuth providers. */
   readonly oauth: readonly string[];
 }
@@ -169,12 +172,13 @@ export class Accounts {
 
   /**
    * Posts as the current session, because an anonymous user keeps its data. That session ends before the new tokens are here: the
-   * lock delays a refresh until then.
+   * lock delays a refresh until then, for a bounded time, because other tabs wait for it too.
    */
   async #enter(path: string, body: object): Promise<{ verificationRequired: boolean }> {
     const token = await this.#session.fetchToken({ forceRefresh: false });
     return await this.#tabs.alone(async () => {
-      const answer = await this.#call(path, body, { token });
+      const options = { clock: this.#clock, timeoutMs: clientLimits.httpCallMs };
+      const answer = await within(options, (signal) => this.#call(path, body, { token, signal }));
       const { verificationRequired = false } = answer as { verificationRequired?: boolean };
       if (!verificationRequired) await this.#signedIn(answer);
       return { verificationRequired };

@@ -4,7 +4,7 @@
  */
 import type { TokenKeeper } from "../accounts/auth.ts";
 import { httpAddress } from "./addresses.ts";
-import { Alarm, type Clock } from "../clock.ts";
+import { type Clock, within } from "../clock.ts";
 import { FunctionError } from "../errors.ts";
 import {
   callOverHttp,
@@ -95,7 +95,6 @@ export class HttpTransport {
         }),
     );
     if (response?.ok) this.recognises = response.headers.has(REQUEST_HEADER);
-    await response?.body?.cancel().catch(() => {});
     return response?.ok ?? false;
   }
 
@@ -105,19 +104,13 @@ export class HttpTransport {
     request: (signal: AbortSignal) => Promise<Result>,
   ): Promise<Result | null> {
     const over = new AbortController();
-    const alarm = new Alarm(this.#clock);
     group.add(over);
     try {
-      return await new Promise<Result>((resolve, reject) => {
-        over.signal.addEventListener("abort", () => reject(over.signal.reason));
-        alarm.set(timeoutMs, () => over.abort());
-        request(over.signal).then(resolve, reject);
-      });
+      return await within({ clock: this.#clock, timeoutMs, over }, request);
     } catch {
       // For any reason, there is no response.
       return null;
     } finally {
-      alarm.clear();
       group.delete(over);
     }
   }
