@@ -65,9 +65,10 @@ export class UserAccounts {
   }
 
   /** Available sign-in methods: those allowed by the operator and, for mail, deliverable. */
-  get offered(): Pick<AccountPolicy, "signups" | "magicLink"> {
+  get offered(): Pick<AccountPolicy, "signups" | "magicLink" | "anonymous"> {
     const { policy, mail } = this.#parts;
-    return { signups: policy.signups, magicLink: policy.magicLink && mail.enabled };
+    const { anonymous, magicLink, signups } = policy;
+    return { signups, magicLink: magicLink && mail.enabled, anonymous };
   }
 
   /** Throws `signups_disabled`, `invalid_email`, `weak_password`, `invalid_password`, `invalid_name`, `email_in_use`. */

@@ -43,7 +43,7 @@ import { authRoutes, type AuthRoutesOptions } from "./routes.ts";
 import type { SecretKeys } from "./secret_key.ts";
 import { SessionTokens } from "./tokens/session_tokens.ts";
 import { createSweeper } from "./sweeper.ts";
-import { type CallPort, system, SystemCalls } from "./system_calls.ts";
+import { type CallPort, SystemCalls } from "./system_calls.ts";
 import { TokenHasher } from "./tokens/token_hash.ts";
 
 export type { AccountPolicy } from "./accounts.ts";
@@ -167,8 +167,6 @@ export interface AccountService extends AsyncDisposable {
   applyCommits(entries: readonly CommitEntry[]): void;
   /** Call after commits may have been missed. Reports the sessions that ended in the meantime. */
   recheckSessions(): void;
-  /** Moves the deploy keys of earlier versions to the API keys. Not on servers that only read. */
-  moveDeployKeys(): Promise<void>;
   /** Deletes expired rows now; also runs periodically. */
   sweep(): Promise<void>;
   /** Resolves when every requested mail has been sent or waits for a retry. */
@@ -251,9 +249,6 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
       ...userActions(parts),
       ...administratorActions(parts, admins),
     ]),
-    async moveDeployKeys() {
-      await calls.mutate(system.moveDeployKeys, {});
-    },
     routes: authRoutes({
       accounts: new UserAccounts(parts),
       mailAccounts: new MailAccounts(parts),

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { ServiceError, UserError } from "../errors.ts";
 import type { Id } from "../functions/api/service.ts";
 import type { Identity } from "../functions/identity.ts";
+import { adminMainAction, type MainAction, mainAction } from "../functions/main_actions.ts";
 import type { AccountParts } from "./accounts.ts";
 import { normalizedEmail } from "./email_address.ts";
 import { checkedPassword, normalizedPassword } from "./passwords.ts";
@@ -63,6 +64,21 @@ export class OwnAccountActions {
     if (!sent) throw new ServiceError("email_in_use");
     return null;
   }
+}
+
+/** Creates an action of the own account: for users below `_auth`, for administrators below `_admin/administrators`, where it is audited. */
+export function accountAction<Args extends z.ZodType>(
+  name: string,
+  args: Args,
+  handler: (args: z.output<Args>, identity: Identity) => Promise<unknown>,
+): [path: string, action: MainAction][] {
+  const forUsers = mainAction(args, async (given, identity) => {
+    if (identity.adminId !== null) {
+      throw new UserError("not_signed_in", "Administrators use the functions of _admin/administrators");
+    }
+    return await handler(given, identity);
+  });
+  return [[`_auth:${name}`, forUsers], [`_admin/administrators:${name}`, adminMainAction(args, handler)]];
 }
 
 /**

@@ -7,7 +7,7 @@ import { APP_STATE } from "./redirects.ts";
 import { ServiceError } from "../errors.ts";
 import type { UserAccounts } from "./accounts.ts";
 import { proofSchema, type SecondFactor } from "./factors/second_factor.ts";
-import type { Passkeys } from "./passkeys/passkeys.ts";
+import { newPasskeySchema, type Passkeys } from "./passkeys/passkeys.ts";
 import { assertionSchema } from "./passkeys/relying_party.ts";
 import type { AdminAccounts } from "./admin/admin_accounts.ts";
 import type { OAuthRoutesOptions } from "./oauth/routes.ts";
@@ -41,6 +41,7 @@ const bodies = {
   reset: z.object({ ...proofFields, password }),
   setup: z.object({ token: z.string(), email, password }),
   passkey: z.object({ response: assertionSchema }),
+  newPasskey: z.object(newPasskeySchema.shape),
   returned: z.object({ token: z.string().max(authLimits.proofCharsMax) }),
   mfa: z.object({
     challenge: z.string().max(authLimits.proofCharsMax),
@@ -87,8 +88,10 @@ const operations = {
   "magic/verify": "magic_link",
   "mfa/verify": "second_factor",
   "passkey/verify": "passkey",
+  "passkey/signup": "passkey_sign_up",
   "oauth/verify": "provider_sign_in",
   "admin/signin": "admin_sign_in",
+  "admin/passkey/verify": "admin_passkey",
 } as const;
 
 type AuthOperation = (typeof operations)[keyof typeof operations];
@@ -138,8 +141,7 @@ export function authRoutes(
   }
 
   app.get("/providers", (c) => {
-    const { magicLink, signups } = accounts.offered;
-    return c.json({ password: true, magicLink, signups, oauth: signIns.names });
+    return c.json({ password: true, ...accounts.offered, oauth: signIns.names });
   });
   app.post("/anonymous", async (c) => c.json(await accounts.signInAnonymously(requester(c))));
   app.post(
@@ -205,7 +207,11 @@ export function authRoutes(
 
   app.post("/passkey/verify", async (c) => {
     const { response } = await readBody(c, bodies.passkey);
-    return c.json(await passkeys.signIn(response, await requesterInSession(c)));
+    return c.json(await passkeys.signIn({ kind: "user", response }, await requesterInSession(c)));
+  });
+  app.post("/passkey/signup", async (c) => {
+    const passkey = await readBody(c, bodies.newPasskey);
+    return c.json(await passkeys.signUp(passkey, await requesterInSession(c)));
   });
 
   app.post("/oauth/verify", async (c) => {
@@ -219,6 +225,10 @@ export function authRoutes(
     "/admin/signin",
     async (c) => c.json(await accounts.signInAdmin(await readBody(c, bodies.signIn), requester(c))),
   );
+  app.post("/admin/passkey/verify", async (c) => {
+    const { response } = await readBody(c, bodies.passkey);
+    return c.json(await passkeys.signIn({ kind: "admin", response }, requester(c)));
+  });
   app.get("/admin/setup", async (c) => c.json({ needsSetup: await adminAccounts.needsSetup() }));
   app.post(
     "/admin/setup",

@@ -140,9 +140,10 @@ export const tables = {
     hash: z.string(),
   }).index("by_owner", ["owner", "hash"]),
 
-  /** Passkeys of users. */
+  /** Passkeys. */
   _passkeys: defineTable({
-    user: id("_users"),
+    /** Id of the user or administrator. */
+    owner: z.string(),
     credentialId: z.string(),
     /** COSE key, base64url. */
     publicKey: z.string(),
@@ -154,7 +155,7 @@ export const tables = {
     backedUp: z.boolean(),
     name: z.string(),
     lastUsedAt: instant.optional(),
-  }).index("by_credential", ["credentialId"]).index("by_user", ["user"]),
+  }).index("by_credential", ["credentialId"]).index("by_owner", ["owner"]),
 
   /** API keys and deploy keys. Deleting a row revokes the key immediately. */
   _api_keys: defineTable({
@@ -175,15 +176,6 @@ export const tables = {
     createdBy: z.string(),
     lastUsedAt: instant.optional(),
   }).index("by_hash", ["hash"]).index("by_user", ["user"]),
-
-  /** Deploy keys of earlier versions, moved to `_api_keys` when the server starts. */
-  _deploy_keys: defineTable({
-    name: z.string(),
-    hash: z.string(),
-    createdBy: z.string(),
-    lastUsedAt: instant.optional(),
-    revokedAt: instant.optional(),
-  }).index("by_hash", ["hash"]),
 
   /** Used challenges of passkeys, until they expire. */
   _used_challenges: defineTable({
@@ -252,6 +244,10 @@ export const tables = {
 
 /** The account that a row belongs to. */
 export type Owner = { readonly user: Id<"_users"> } | { readonly admin: Id<"_admins"> };
+
+export function idOf(owner: Owner): Id<"_users"> | Id<"_admins"> {
+  return "user" in owner ? owner.user : owner.admin;
+}
 
 export type AuthModel = DataModelOf<Schema<typeof tables>>;
 export type AuthDoc<Table extends keyof AuthModel & string> = DocumentOf<AuthModel, Table>;

@@ -104,7 +104,7 @@ export const adminCommands: readonly CommandSpec[] = [
   },
   {
     name: "admin remove-factors",
-    description: "Remove the second factors of an administrator or user who has lost the device",
+    description: "Remove the second factors and passkeys of an administrator or user who has lost the device",
     argument: EMAIL,
     run: (options, email) => run(options, { command: "remove-factors", email }, null),
   },

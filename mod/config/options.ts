@@ -776,7 +776,7 @@ export const options = {
     parse: parseSwitch,
     default: false,
     defaultText: "off",
-    description: "Do not let users add passkeys; existing ones still sign in",
+    description: "Do not let users add passkeys; existing ones, and those of administrators, still sign in",
     commands: ["serve"],
     setting: {},
   }),

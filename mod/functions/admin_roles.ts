@@ -26,7 +26,7 @@ const FUNCTION_RULES: readonly Rule[] = [
   // The caller's own account.
   {
     paths:
-      /^_admin\/administrators:(changePassword|confirmPassword|endOwnSessions|startTotp|confirmTotp|proveFactor|removeTotp|renewRecoveryCodes)$/,
+      /^_admin\/administrators:(changePassword|confirmPassword|endOwnSessions|startTotp|confirmTotp|proveFactor|removeTotp|renewRecoveryCodes|startPasskey|addPasskey|startPasskeyProof|provePasskey|renamePasskey|removePasskey)$/,
     role: "viewer",
   },
   // The caller's own views of tables.

@@ -99,6 +99,15 @@ const ACCOUNTS: Readonly<Record<string, Endpoint>> = {
     body: { response: { type: "object", description: "`PublicKeyCredential` of the browser, as JSON" } },
     result: tokens,
   },
+  "passkey/signup": {
+    summary: "Sign an anonymous user up with a new passkey",
+    body: {
+      response: { type: "object", description: "`PublicKeyCredential` of the browser, as JSON" },
+      name: text,
+    },
+    optional: ["name"],
+    result: tokens,
+  },
   "oauth/verify": {
     summary: "Finish a sign-in with a provider",
     body: { token: { ...text, description: "`svc_sign_in_token` of the page's address" } },
@@ -210,9 +219,10 @@ export function servicePaths(): Readonly<Record<string, object>> {
                 password: flag,
                 magicLink: flag,
                 signups: flag,
+                anonymous: flag,
                 oauth: { type: "array", items: text },
               },
-              required: ["password", "magicLink", "signups", "oauth"],
+              required: ["password", "magicLink", "signups", "anonymous", "oauth"],
             }),
           },
         },

@@ -91,6 +91,11 @@ const byLink: SignIn = async (signIns, bearer) => {
   return await returned(signIns, bearer, `link=${link}`);
 };
 
+const byPasskey: SignIn = async ({ accounts }, bearer) => {
+  const response = new TestAuthenticator().create(await startRegistration(accounts, bearer, {}));
+  return await accounts.post("/passkey/signup", { response }, { bearer });
+};
+
 const promotions: readonly (readonly [name: string, by: string, signIn: SignIn])[] = [
   ["a password", "password", byPassword],
   ["a code", "mail", byMail(({ code }) => ({ email, code }))],
@@ -98,16 +103,18 @@ const promotions: readonly (readonly [name: string, by: string, signIn: SignIn])
   ["a provider", "provider", byProvider],
   ["a linked identity", "provider", byLink],
 ];
-for (const [name, by, signIn] of promotions) {
+for (const [name, by, signIn] of [...promotions, ["a passkey", "passkey", byPasskey]] as typeof promotions) {
   Deno.test(`AN2 signing up with ${name} keeps the id and the data of an anonymous user`, async () => {
     await using signIns = await start();
     const { accounts } = signIns;
     const before = await signInAnonymously(accounts);
+    // Longer than a confirmation is valid, to show that none is required.
+    accounts.clock.now += authLimits.confirmationFreshMs;
     const { status, body } = await signIn(signIns, before.accessToken);
     assert.equal(status, 200, JSON.stringify(body));
     assert.equal(body.userId, before.userId);
     const account = await act<Record<string, unknown>>(accounts, "account", {}, body.accessToken);
-    assert.deepEqual([account["email"], account["anonymous"]], [email, false]);
+    assert.deepEqual([account["email"], account["anonymous"]], [by === "passkey" ? null : email, false]);
     assert.equal(await accounts.call("notes:isAnonymous", {}, body.accessToken), false);
     const ended = await accounts.service.authenticator.verify(before.accessToken);
     assert.ok(!ended.ok, "the session before the sign-up has ended");
@@ -120,7 +127,9 @@ for (const [name, by, signIn] of promotions) {
       ["promoted", by, before.userId, before.userId],
     ]);
   });
+}
 
+for (const [name, by, signIn] of promotions) {
   Deno.test(`AN3 signing in with ${name} to an existing account lets the app take over the data`, async () => {
     await using signIns = await start();
     const { accounts } = signIns;
@@ -146,26 +155,27 @@ for (const [name, by, signIn] of promotions) {
   });
 }
 
-Deno.test("AN2 adding a passkey keeps the id, the data and the session of an anonymous user", async () => {
+Deno.test("AN2 an anonymous user signs up with a passkey only with the session that asked, and only once", async () => {
   await using signIns = await start();
   const { accounts } = signIns;
-  const { accessToken, userId } = await signInAnonymously(accounts);
-  const isAnonymous = () => accounts.call("notes:isAnonymous", {}, accessToken);
-  assert.equal(await isAnonymous(), true);
-  // Longer than a confirmation is valid, to show that none is required.
-  accounts.clock.now += authLimits.confirmationFreshMs;
-  const authenticator = new TestAuthenticator();
-  const response = authenticator.create(await startRegistration(accounts, accessToken, {}));
-  await act(accounts, "addPasskey", { response }, accessToken);
-  assert.equal(await isAnonymous(), false);
-  const answer = await accounts.post("/passkey/verify", {
-    response: authenticator.get(await startSignIn(accounts)),
+  const [one, other] = [await signInAnonymously(accounts), await signInAnonymously(accounts)];
+  const account = await accounts.signUp("b@example.com");
+  const response = new TestAuthenticator().create(await startRegistration(accounts, one.accessToken, {}));
+  const signUp = (bearer?: string) =>
+    accounts.post("/passkey/signup", { response }, bearer === undefined ? {} : { bearer });
+  for (const bearer of [undefined, other.accessToken, account.accessToken]) {
+    const refused = await signUp(bearer);
+    assert.deepEqual([refused.status, codeIn(refused)], [401, "invalid_challenge"]);
+  }
+  // The action for users with an account gives no other session.
+  await assert.rejects(act(accounts, "addPasskey", { response }, one.accessToken), {
+    message: "anonymous_user",
   });
-  assert.equal(answer.body.userId, userId);
-  assert.deepEqual(accounts.port.rows("events").map(({ hook, by }) => [hook, by]), [
-    ["created", "anonymous"],
-    ["promoted", "passkey"],
-  ]);
+  assert.deepEqual(accounts.port.rows("_passkeys"), []);
+  const [first, second] = await Promise.all([signUp(one.accessToken), signUp(one.accessToken)]);
+  assert.deepEqual([first.status, second.status].sort(), [200, 401]);
+  assert.equal(accounts.port.rows("_passkeys").length, 1);
+  assert.equal(accounts.port.rows("_anonymous_users").length, 1, "the other user");
 });
 
 Deno.test("AN3 signing in with a passkey, or with a second factor, lets the app take over the data", async () => {

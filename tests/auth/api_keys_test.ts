@@ -1,9 +1,7 @@
 /** Creation, scope and end of API keys. */
 import assert from "node:assert/strict";
-import { createHmac } from "node:crypto";
 import { ApiKeyVerifier } from "../../mod/auth/api_keys/api_keys.ts";
 import { AttemptLimits } from "../../mod/auth/attempt_limits.ts";
-import { deriveKeys } from "../../mod/auth/secret_key.ts";
 import type { CommitEntry } from "../../mod/engine/types.ts";
 import { authLimits } from "../../mod/auth/limits.ts";
 import type { SystemCalls } from "../../mod/auth/system_calls.ts";

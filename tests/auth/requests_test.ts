@@ -11,7 +11,12 @@ const posts = [
   "/reset/confirm",
   "/magic/request",
   "/magic/verify",
+  "/mfa/verify",
+  "/passkey/verify",
+  "/passkey/signup",
+  "/oauth/verify",
   "/admin/signin",
+  "/admin/passkey/verify",
   "/admin/setup",
 ];
 

@@ -84,6 +84,7 @@ Deno.test("AE4 AE5 sign-ups can be disabled, and /providers reports it", async (
     password: true,
     magicLink: false,
     signups: false,
+    anonymous: false,
     oauth: [],
   });
 });

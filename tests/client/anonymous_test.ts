@@ -1,7 +1,8 @@
 /** Anonymous users of a client, against a real server. */
 import assert from "node:assert/strict";
-import { signInAnonymously } from "../../mod/client/account_features/mod.ts";
+import { addPasskey, signInAnonymously } from "../../mod/client/account_features/mod.ts";
 import { ownAccount, SynclineClient } from "../../mod/client/mod.ts";
+import { type PasskeyOptions, TestAuthenticator } from "../auth/support/test_authenticator.ts";
 import { until } from "../support/waiting.ts";
 import { memoryStorage, withServer } from "./support/real_server.ts";
 
@@ -31,6 +32,39 @@ Deno.test("AN2 a client signs in anonymously and signs up as the same user, with
       assert.deepEqual(client.authState(), { status: "signedIn", userId });
     } finally {
       client.close();
+    }
+  }, ["--anonymous-sign-in"]);
+});
+
+Deno.test("AN2 a client signs up with a passkey as the same user in another session, without being signed out in between", async () => {
+  await withServer(async (url) => {
+    const authenticator = new TestAuthenticator({ origin: url.replace("127.0.0.1", "localhost") });
+    // The browser's part.
+    const page = globalThis as { PublicKeyCredential?: unknown };
+    page.PublicKeyCredential = { parseCreationOptionsFromJSON: (options: PasskeyOptions) => options };
+    const create = ({ publicKey }: { readonly publicKey: PasskeyOptions }) =>
+      Promise.resolve({ toJSON: () => authenticator.create(publicKey) });
+    Object.defineProperty(navigator, "credentials", { value: { create }, configurable: true });
+    const client = new SynclineClient(url, { accounts: { storage: memoryStorage() } });
+    try {
+      await signInAnonymously(client);
+      const { userId } = await client.auth.account() ?? assert.fail("no user is signed in");
+      const states = new Set<string>();
+      client.onAuthState(({ status }) => states.add(status));
+      const [before] = await client.auth.sessions();
+      assert.equal(await addPasskey(client, { name: "Phone" }), undefined);
+      const account = await client.auth.account();
+      assert.deepEqual([account?.userId, account?.anonymous], [userId, false]);
+      const sessions = await client.auth.sessions();
+      assert.equal(sessions.length, 1);
+      assert.notEqual(sessions[0]?.sessionId, before?.sessionId);
+      assert.ok(!states.has("signedOut"), [...states].join());
+      // With an account, a second passkey is added in the session, which has proved the first.
+      assert.equal(typeof await addPasskey(client), "string");
+    } finally {
+      client.close();
+      delete page.PublicKeyCredential;
+      Reflect.deleteProperty(navigator, "credentials");
     }
   }, ["--anonymous-sign-in"]);
 });

@@ -482,6 +482,21 @@ testDashboard("users, administrators and settings", {
     await shownCodes.nth(9).waitFor();
     const recoveryCodes = await shownCodes.allInnerTexts();
     assert.equal(recoveryCodes.length, 10);
+    const written = () => page.evaluate(() => navigator.clipboard.readText());
+    await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+    await button("Copy").click();
+    await waitForText("Recovery codes copied.");
+    assert.equal(await written(), `${recoveryCodes.join("\n")}\n`);
+    // As on a page without HTTPS.
+    await page.evaluate(async () => {
+      await navigator.clipboard.writeText("");
+      Object.defineProperty(navigator.clipboard, "writeText", { value: undefined, configurable: true });
+    });
+    await button("Copy").click();
+    await until(async () => await written() === `${recoveryCodes.join("\n")}\n`);
+    const [download] = await Promise.all([page.waitForEvent("download"), button("Download").click()]);
+    assert.equal(download.suggestedFilename(), "syncline-recovery-codes.txt");
+    assert.equal(await Deno.readTextFile(await download.path()), `${recoveryCodes.join("\n")}\n`);
     await button("I have stored them").click();
     await page.getByRole("cell", { name: "authenticator app" }).waitFor();
 
@@ -552,6 +567,96 @@ testDashboard("users, administrators and settings", {
     assert.equal(await page.getByText(secret).count(), 0);
     await go("administrators");
   });
+
+  await t.step(
+    "PK9 an administrator adds a passkey, and signs in with it from the button and the field",
+    async () => {
+      // Passkeys need a domain.
+      const at = `${server.url.replace("127.0.0.1", "localhost")}/_/`;
+      const other = await context.browser()?.newContext();
+      assert.ok(other);
+      // A prompt in the field would sign in before the button is clicked. It is offered at the end.
+      await other.addInitScript(() => {
+        if (localStorage.getItem("offersPasskeys") === "true") return;
+        PublicKeyCredential.isConditionalMediationAvailable = () => Promise.resolve(false);
+      });
+      const own = await other.newPage();
+      const press = (name: string) => own.getByRole("button", { name, exact: true }).click();
+      const cdp = await other.newCDPSession(own);
+      await cdp.send("WebAuthn.enable", { enableUI: false });
+      const { authenticatorId } = await cdp.send("WebAuthn.addVirtualAuthenticator", {
+        options: {
+          protocol: "ctap2",
+          transport: "internal",
+          hasResidentKey: true,
+          hasUserVerification: true,
+          isUserVerified: true,
+          automaticPresenceSimulation: true,
+        },
+      });
+      await own.goto(`${at}#/administrators`);
+      await own.getByLabel("Email address").fill(admin.email);
+      await own.getByLabel("Password").fill(admin.password);
+      await press("Sign in");
+      await press("My passkeys");
+      await own.getByText("You have no passkeys.").waitFor();
+      await press("Add passkey");
+      await own.getByRole("textbox", { name: "Name" }).fill("Laptop");
+      await own.getByLabel("Your password").fill("wrong password");
+      await press("Continue");
+      await own.locator(".toast[data-tone=bad]").waitFor();
+      await own.getByLabel("Your password").fill(admin.password);
+      await press("Continue");
+      await own.getByText("Passkey added.").waitFor();
+      await own.getByRole("cell", { name: "Laptop", exact: true }).waitFor();
+      // The device has one already.
+      await press("Add passkey");
+      await own.getByRole("textbox", { name: "Name" }).fill("Again");
+      await press("Continue");
+      await own.getByText("This device has a passkey of your account already.").waitFor();
+      await own.keyboard.press("Escape");
+      await press("Discard changes");
+      await press("Rename Laptop");
+      await own.getByRole("textbox", { name: "Name" }).fill("Phone");
+      await press("Save");
+      await own.getByRole("cell", { name: "Phone", exact: true }).waitFor();
+      await own.keyboard.press("Escape");
+      await own.getByRole("cell", { name: "passkey", exact: true }).waitFor();
+
+      await press("Sign out");
+      await press("Sign in with a passkey");
+      await own.getByRole("heading", { name: "Administrators" }).waitFor();
+      await own.evaluate(() => localStorage.setItem("offersPasskeys", "true"));
+      await press("Sign out");
+      await own.getByText("Sign in to Syncline").waitFor();
+      await own.reload();
+      // The virtual authenticator answers the prompt in the field as soon as it opens.
+      await own.getByRole("heading", { name: "Administrators" }).waitFor();
+      await own.evaluate(() => localStorage.setItem("offersPasskeys", "false"));
+
+      // A session without a proof confirms the removal with the passkey.
+      await press("Sign out");
+      await own.getByText("Sign in to Syncline").waitFor();
+      await own.reload();
+      await own.getByLabel("Email address").fill(admin.email);
+      await own.getByLabel("Password").fill(admin.password);
+      await press("Sign in");
+      await press("My passkeys");
+      await press("Remove Phone");
+      await press("Remove passkey");
+      await own.getByRole("heading", { name: "Confirm that it is you" }).waitFor();
+      await press("Use a passkey");
+      await own.getByText("Passkey removed.").waitFor();
+      await own.getByText("You have no passkeys.").waitFor();
+      await cdp.send("WebAuthn.removeVirtualAuthenticator", { authenticatorId });
+      await other.close();
+      await go("audit");
+      await page.getByRole("cell", { name: "ada@example.com added a passkey Laptop" }).waitFor();
+      await page.getByRole("cell", { name: "ada@example.com removed a passkey of their own" }).first()
+        .waitFor();
+      await go("administrators");
+    },
+  );
 
   await t.step("the administrator changes their password", async () => {
     await button("Change my password").click();

@@ -194,6 +194,18 @@ Deno.test({
         assert.equal(await codes.count(), 10);
         await checkLooks("recovery codes");
         const recoveryCode = await codes.first().textContent() ?? "";
+        // By the older command, because pages without HTTPS have no clipboard API.
+        await page.evaluate(() => document.execCommand = () => false);
+        await button("Copy").click();
+        const selected = () => page.evaluate(() => String(getSelection()).trim().split(/\s+/));
+        assert.deepEqual(await selected(), await codes.allTextContents());
+        assert.equal(await button("Copied").count(), 0);
+        await page.evaluate(() => Reflect.deleteProperty(document, "execCommand"));
+        await button("Copy").click();
+        await button("Copied").waitFor();
+        await context.grantPermissions(["clipboard-read"]);
+        const copied = await page.evaluate(() => navigator.clipboard.readText());
+        assert.deepEqual(copied.trim().split(/\s+/), await codes.allTextContents());
         await button("Done").click();
         await page.getByText("You have 10 unused recovery codes.").waitFor();
         await closeAccount();

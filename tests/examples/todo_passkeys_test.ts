@@ -22,7 +22,7 @@ Deno.test(needs(chromium, "PK1 a user adds passkeys and signs in with them in a 
     args: [
       ..."run --quiet --no-prompt -P=serve main.ts --port 0".split(" "),
       ...["--functions", "examples/todo/functions", "--static", "examples/todo/public"],
-      ...["--data", dataFolder.path],
+      ...["--data", dataFolder.path, "--anonymous-sign-in"],
     ],
   });
   const [, port] = await server.line(/http:\/\/127\.0\.0\.1:(\d+)/);
@@ -164,6 +164,30 @@ Deno.test(needs(chromium, "PK1 a user adds passkeys and signs in with them in a 
       await signOut();
       await signIn();
       await problem(page, "not registered here, or was removed");
+      await present(false);
+    });
+
+    await t.step("AN2 a visitor without an account signs up with a passkey and keeps the lists", async () => {
+      await cdp.send("WebAuthn.clearCredentials", { authenticatorId });
+      await page.reload();
+      await button("Try it without an account").click();
+      await page.getByText("A fresh start.").waitFor();
+      await page.getByLabel("Name of a new list").fill("Groceries");
+      await button("Create the list").click();
+      const list = page.getByRole("navigation", { name: "Lists" }).getByText("Groceries");
+      await list.waitFor();
+      await openAccount();
+      const note = page.getByText("You have no account yet");
+      await note.waitFor();
+      await present(true);
+      await button("Add a passkey").click();
+      await entries.filter({ hasText: "never used" }).waitFor();
+      await note.waitFor({ state: "hidden" });
+      await present(false);
+      await signOut();
+      await signIn();
+      await list.waitFor();
+      await present(false);
     });
     assert.deepEqual(errors, []);
   } finally {

@@ -2,7 +2,14 @@
  * The administrator's session in this browser. Tokens are kept in local storage, never in an address, and are refreshed by
  * one tab at a time.
  */
-import { challengeOf, type FactorProof, type SignInChallenge } from "syncline/accounts";
+import {
+  challengeOf,
+  type FactorProof,
+  type PasskeySignInOptions,
+  type SignInChallenge,
+  signInWithPasskey,
+} from "syncline/accounts";
+import type { SynclineClient } from "syncline/client";
 import { functionPath, type FunctionReference } from "../../../mod/protocol/function_reference.ts";
 
 interface Tokens {
@@ -95,6 +102,14 @@ export const adminSession = {
     store(tokensOf(await post("/api/auth/mfa/verify", { challenge, ...proof })));
   },
 
+  /**
+   * Signs in with a passkey: in a dialog or, with `autofill`, in a field with `autocomplete="username webauthn"`. Throws `RequestError`,
+   * and the errors of `signInWithPasskey`.
+   */
+  async signInWithPasskey(options: PasskeySignInOptions = {}): Promise<void> {
+    await signInWithPasskey(passkeyClient, options);
+  },
+
   /** Creates the first administrator with the token of the setup link printed by the server. */
   async setUp(
     credentials: { readonly token: string; readonly email: string; readonly password: string },
@@ -166,6 +181,18 @@ async function refresh({ refreshToken }: Tokens): Promise<string | null> {
     return null;
   }
 }
+
+/** The part of a client that `syncline/accounts` signs in with, for the endpoint of administrators. */
+const passkeyClient = {
+  async action(path: string, args: object): Promise<unknown> {
+    return (await post("/api/action", { path, args }) as { readonly value: unknown }).value;
+  },
+  auth: {
+    async signInAt(path: string, body: object): Promise<void> {
+      store(tokensOf(await post(`/api/auth/admin/${path}`, body)));
+    },
+  },
+} as unknown as SynclineClient;
 
 function tokensOf(answer: unknown): Tokens {
   const { accessToken, refreshToken, expiresIn, adminId } = answer as {

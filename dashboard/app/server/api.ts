@@ -83,10 +83,28 @@ export const api = {
   administrators: {
     ...references<
       typeof administratorFunctions,
-      "list" | "me" | "sessions" | "endOwnSessions" | "endSession" | "endSessions" | "remove" | "setRole"
+      | "list"
+      | "me"
+      | "sessions"
+      | "endOwnSessions"
+      | "endSession"
+      | "endSessions"
+      | "remove"
+      | "renamePasskey"
+      | "setRole"
     >(
       "_admin/administrators",
-      ["list", "me", "sessions", "endOwnSessions", "endSession", "endSessions", "remove", "setRole"],
+      [
+        "list",
+        "me",
+        "sessions",
+        "endOwnSessions",
+        "endSession",
+        "endSessions",
+        "remove",
+        "renamePasskey",
+        "setRole",
+      ],
     ),
     create: action<{ email: string; password: string; role: AdminRole }, null>(
       "_admin/administrators:create",

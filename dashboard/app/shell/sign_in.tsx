@@ -1,8 +1,9 @@
 /** Sign-in page, and the setup of the first administrator with the link printed by the server. */
 import { type FormEvent, useEffect, useState } from "react";
-import { proofOf, type SignInChallenge } from "syncline/accounts";
+import { proofOf, type SignInChallenge, supportsPasskeys } from "syncline/accounts";
 import { adminSession, RequestError } from "../server/admin_session.ts";
 import { Button, TextField } from "../ui/controls.tsx";
+import { explained, usePasskeySupport } from "../ui/passkeys.ts";
 
 export function SignIn({ setupToken, ended }: {
   readonly setupToken: string | null;
@@ -22,6 +23,34 @@ export function SignIn({ setupToken, ended }: {
     }, () => {});
   }, []);
   const setup = setupToken !== null && needsSetup;
+  const passkeys = usePasskeySupport() && known && !needsSetup;
+  const asking = passkeys && challenge === null;
+  useEffect(() => {
+    if (!asking) return;
+    const ended = new AbortController();
+    const offer = async () => {
+      if (!await supportsPasskeys({ autofill: true }) || ended.signal.aborted) return;
+      await adminSession.signInWithPasskey({ autofill: true, signal: ended.signal });
+    };
+    offer().catch((failure) => {
+      // Other failures are those of a browser or address that cannot offer passkeys in the field.
+      if (failure instanceof RequestError && failure.code !== "passkeys_unavailable") {
+        setError(failure.message);
+      }
+    });
+    return () => ended.abort();
+  }, [asking]);
+
+  async function usePasskey(): Promise<void> {
+    setBusy(true);
+    setError(null);
+    try {
+      await explained(() => adminSession.signInWithPasskey());
+    } catch (failure) {
+      setError(failure instanceof Error ? failure.message : String(failure));
+      setBusy(false);
+    }
+  }
 
   async function submit(event: FormEvent<HTMLFormElement>): Promise<void> {
     event.preventDefault();
@@ -92,7 +121,7 @@ export function SignIn({ setupToken, ended }: {
           label="Email address"
           name="email"
           type="email"
-          autoComplete="username"
+          autoComplete={passkeys ? "username webauthn" : "username"}
           required
           autoFocus
         />
@@ -108,6 +137,11 @@ export function SignIn({ setupToken, ended }: {
         <Button type="submit" tone="accent" disabled={busy}>
           {setup ? "Create administrator" : "Sign in"}
         </Button>
+        {passkeys && (
+          <Button disabled={busy} onClick={() => void usePasskey()}>
+            Sign in with a passkey
+          </Button>
+        )}
       </form>
     </main>
   );

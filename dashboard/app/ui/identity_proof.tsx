@@ -1,11 +1,12 @@
 /** Asks administrators to confirm their identity before a change that the server permits only soon after a proof. */
 import { useState } from "react";
 import { FunctionError } from "syncline/client";
-import { proofOf } from "syncline/accounts";
-import { useAction } from "syncline/react";
+import { ownFactors, ownPasskeys, proofOf } from "syncline/accounts";
+import { useAction, useQuery } from "syncline/react";
 import { api } from "../server/api.ts";
-import { TextField } from "./controls.tsx";
-import { FormDialog } from "./dialog.tsx";
+import { Button, TextField } from "./controls.tsx";
+import { Dialog, FormDialog } from "./dialog.tsx";
+import { usePasskeyActions } from "./passkeys.ts";
 import { attempt } from "./toasts.tsx";
 
 const { administrators } = api;
@@ -20,6 +21,9 @@ interface Question {
 export function useIdentityProof() {
   const prove = useAction(administrators.proveFactor);
   const confirmPassword = useAction(administrators.confirmPassword);
+  const { provePasskey } = usePasskeyActions();
+  const factors = useQuery(ownFactors);
+  const passkeys = useQuery(ownPasskeys);
   const [question, setQuestion] = useState<Question | null>(null);
 
   async function confirmed<Result>(change: () => Promise<Result>): Promise<Result> {
@@ -36,48 +40,63 @@ export function useIdentityProof() {
     }
   }
 
-  async function submit(form: FormData): Promise<void> {
-    const typed = String(form.get("proof"));
-    const proved = await attempt(() =>
-      question?.by === "factor" ? prove(proofOf(typed)) : confirmPassword({ password: typed })
-    );
-    if (!proved) return;
+  async function proveBy(proof: () => Promise<unknown>): Promise<void> {
+    if (!await attempt(proof)) return;
     setQuestion(null);
     question?.proved();
   }
 
-  const proofDialog = question && (
-    <FormDialog
-      title="Confirm that it is you"
-      button="Continue"
-      onSubmit={submit}
-      onClose={() => {
-        setQuestion(null);
-        question.canceled();
-      }}
-    >
-      {question.by === "factor"
-        ? (
-          <TextField
-            label="Your code"
-            name="proof"
-            autoComplete="one-time-code"
-            required
-            autoFocus
-            hint="From your authenticator app, or one of your recovery codes."
-          />
-        )
-        : (
-          <TextField
-            label="Your password"
-            name="proof"
-            type="password"
-            autoComplete="current-password"
-            required
-            autoFocus
-          />
-        )}
-    </FormDialog>
+  const submit = (form: FormData) => {
+    const typed = String(form.get("proof"));
+    return proveBy(() =>
+      question?.by === "factor" ? prove(proofOf(typed)) : confirmPassword({ password: typed })
+    );
+  };
+  const cancel = () => {
+    setQuestion(null);
+    question?.canceled();
+  };
+  const title = "Confirm that it is you";
+  const passkeyButton = question?.by === "factor" && passkeys && passkeys.length > 0 && (
+    <Button onClick={() => void proveBy(provePasskey)} {...(!factors?.totp && { tone: "accent" })}>
+      Use a passkey
+    </Button>
   );
+  const proofDialog = question && (passkeyButton && !factors?.totp
+    ? (
+      <Dialog
+        open
+        title={title}
+        text="With your fingerprint, face or PIN."
+        onClose={cancel}
+        footer={passkeyButton}
+      />
+    )
+    : (
+      <FormDialog title={title} button="Continue" onSubmit={submit} onClose={cancel}>
+        {passkeyButton}
+        {question.by === "factor"
+          ? (
+            <TextField
+              label="Your code"
+              name="proof"
+              autoComplete="one-time-code"
+              required
+              autoFocus
+              hint="From your authenticator app, or one of your recovery codes."
+            />
+          )
+          : (
+            <TextField
+              label="Your password"
+              name="proof"
+              type="password"
+              autoComplete="current-password"
+              required
+              autoFocus
+            />
+          )}
+      </FormDialog>
+    ));
   return { confirmed, proofDialog };
 }

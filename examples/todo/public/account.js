@@ -13,8 +13,18 @@ export function showAccount({ opener, dialog }, { client, providers, attempt }) 
   dialog.querySelector("[data-act=close]").onclick = () => dialog.close();
   opener.onclick = () => dialog.showModal();
 
+  let isAnonymous = false;
+  let isLinked = true;
+  const showNote = () => {
+    dialog.querySelector(".anonymous").hidden = !isAnonymous;
+    dialog.querySelector(".muted").hidden = isAnonymous || isLinked;
+    dialog.querySelector(".factors").hidden = isAnonymous;
+  };
   const endAccount = client.subscribe(ownAccount, {}, (account) => {
-    name.textContent = account?.name ?? account?.email ?? "Your account";
+    name.textContent = account?.name ?? account?.email ??
+      (account?.anonymous ? "No account yet" : "Your account");
+    isAnonymous = account?.anonymous ?? false;
+    showNote();
     const source = account?.profile?.picture;
     picture.hidden = source === undefined;
     if (source !== undefined) picture.src = source;
@@ -34,7 +44,8 @@ export function showAccount({ opener, dialog }, { client, providers, attempt }) 
         button(`Link ${providerName(provider)}`, () => attempt(client.auth.linkIdentity(provider)))
       ),
     );
-    dialog.querySelector(".muted").hidden = identities.length > 0;
+    isLinked = identities.length > 0;
+    showNote();
   }, () => {});
 
   const endFactors = showFactors(client, dialog.querySelector(".factors"));

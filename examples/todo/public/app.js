@@ -1,4 +1,5 @@
 /** The todo page: signing in, lists, and the items of the list that is open. */
+import { signInAnonymously } from "syncline/accounts";
 import { SynclineClient } from "syncline/client";
 import { button, providerName, showAccount } from "./account.js";
 import { ItemList } from "./item_list.js";
@@ -73,13 +74,20 @@ client.auth.completeRedirect().then(({ type, token }) => {
     showText("sign-in-problem", error.message);
   }
 });
-client.auth.signInWays().then(({ oauth }) => {
+client.auth.signInWays().then(({ oauth, anonymous }) => {
   providers = oauth;
+  byId("try").hidden = !anonymous;
   byId("providers").replaceChildren(
     ...oauth.map((provider) => button(`Sign in with ${providerName(provider)}`, () => signInWith(provider))),
   );
   if (document.body.dataset.view === "app") startAccount();
 }, () => {});
+
+// A user without an account has lists like any other, and keeps them when adding a passkey or linking an account.
+byId("try").addEventListener("click", () => {
+  showText("sign-in-problem", "");
+  signInAnonymously(client).catch(({ message }) => showText("sign-in-problem", message));
+});
 
 async function signInWith(provider) {
   showText("sign-in-problem", "");

@@ -10,6 +10,7 @@ import {
   signInWithPasskey,
   supportsPasskeys,
 } from "syncline/accounts";
+import { ownAccount } from "syncline/client";
 import { button } from "./account.js";
 import { oneField, showProblem, text } from "./second_factor.js";
 
@@ -36,6 +37,7 @@ export function showPasskeys(client, section) {
   const problem = section.querySelector(".problem");
   const list = section.querySelector("ul");
   const content = section.querySelector("div");
+  let hasPassword = false;
   let passkeys = [];
 
   /** Runs a change. Asks for the password or for a proof first if the server requires one. Canceled prompts need no message. */
@@ -80,7 +82,9 @@ export function showPasskeys(client, section) {
   }
 
   function render() {
-    content.replaceChildren(button("Add a passkey", () => passkeys.length === 0 ? askForPassword() : add()));
+    content.replaceChildren(
+      button("Add a passkey", () => passkeys.length === 0 && hasPassword ? askForPassword() : add()),
+    );
   }
 
   function entryOf({ passkeyId, name, lastUsedAt }) {
@@ -100,8 +104,12 @@ export function showPasskeys(client, section) {
   supportsPasskeys().then((supported) => section.hidden = !supported);
   section.closest("dialog").addEventListener("close", render);
   render();
-  return client.subscribe(ownPasskeys, {}, (current) => {
-    passkeys = current ?? [];
-    list.replaceChildren(...passkeys.map(entryOf));
-  }, () => {});
+  const ends = [
+    client.subscribe(ownAccount, {}, (account) => hasPassword = account?.hasPassword ?? false, () => {}),
+    client.subscribe(ownPasskeys, {}, (current) => {
+      passkeys = current ?? [];
+      list.replaceChildren(...passkeys.map(entryOf));
+    }, () => {}),
+  ];
+  return () => ends.forEach((end) => end());
 }

@@ -2,13 +2,13 @@
 import { z } from "zod";
 import { ServiceError, UserError } from "../../errors.ts";
 import type { Identity } from "../../functions/identity.ts";
-import { adminMainAction, type MainAction, mainAction } from "../../functions/main_actions.ts";
+import type { MainAction } from "../../functions/main_actions.ts";
 import type { AccountParts } from "../accounts.ts";
 import type { Requester } from "../attempt_limits.ts";
 import type { StoredTotp } from "../isolate_functions/factors/challenges.ts";
 import type { FactorProof } from "../isolate_functions/factors/factor_rows.ts";
 import { authLimits } from "../limits.ts";
-import { checkPassword } from "../own_account.ts";
+import { accountAction, checkPassword } from "../own_account.ts";
 import { system } from "../system_calls.ts";
 import type { Tokens } from "../tokens/session_tokens.ts";
 import { newRecoveryCodes, recoveryHash } from "./recovery_codes.ts";
@@ -40,30 +40,13 @@ export class SecondFactor {
     this.#appName = appName;
   }
 
-  /** The actions: for users below `_auth`, for administrators below `_admin/administrators`, where they are audited. */
   actions(): ReadonlyMap<string, MainAction> {
-    const made = <Args extends z.ZodType>(
-      name: string,
-      args: Args,
-      handler: (args: z.output<Args>, identity: Identity) => Promise<unknown>,
-    ): [string, MainAction][] => [
-      [
-        `_auth:${name}`,
-        mainAction(args, async (given, identity) => {
-          if (identity.adminId !== null) {
-            throw new UserError("not_signed_in", "Administrators use the functions of _admin/administrators");
-          }
-          return await handler(given, identity);
-        }),
-      ],
-      [`_admin/administrators:${name}`, adminMainAction(args, handler)],
-    ];
     return new Map([
-      ...made("startTotp", startArgs, (args, identity) => this.start(args, identity)),
-      ...made("confirmTotp", confirmArgs, (args, identity) => this.confirm(args, identity)),
-      ...made("proveFactor", proofSchema, (given, identity) => this.prove(given, identity)),
-      ...made("removeTotp", noArgs, (_args, identity) => this.remove(identity)),
-      ...made("renewRecoveryCodes", noArgs, (_args, identity) => this.renewRecoveryCodes(identity)),
+      ...accountAction("startTotp", startArgs, (args, identity) => this.start(args, identity)),
+      ...accountAction("confirmTotp", confirmArgs, (args, identity) => this.confirm(args, identity)),
+      ...accountAction("proveFactor", proofSchema, (given, identity) => this.prove(given, identity)),
+      ...accountAction("removeTotp", noArgs, (_args, identity) => this.remove(identity)),
+      ...accountAction("renewRecoveryCodes", noArgs, (_args, identity) => this.renewRecoveryCodes(identity)),
     ]);
   }
 

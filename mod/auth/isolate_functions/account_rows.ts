@@ -1,7 +1,7 @@
 /** Finds and changes the rows of users, administrators and passwords within a transaction. */
 import type { Id } from "../../functions/api/service.ts";
 import { externalLimits } from "../limits.ts";
-import type { AuthDoc, AuthMutationCtx, AuthQueryCtx, Owner } from "../tables.ts";
+import { type AuthDoc, type AuthMutationCtx, type AuthQueryCtx, idOf, type Owner } from "../tables.ts";
 import { endAnonymity } from "./anonymous_rows.ts";
 import { dropDevices } from "./device_rows.ts";
 import { endSessionsOf, sessionsOf } from "./session_rows.ts";
@@ -56,11 +56,9 @@ export async function removeUser(ctx: AuthMutationCtx, user: AuthDoc<"_users">):
  * and proofs in its sessions no longer count.
  */
 export async function dropFactors(ctx: AuthMutationCtx, account: Owner): Promise<void> {
-  const owner = "user" in account ? account.user : account.admin;
+  const owner = idOf(account);
   await dropTotp(ctx, owner);
-  if ("user" in account) {
-    for (const { _id } of await passkeysOf(ctx, account.user)) await ctx.db.delete(_id);
-  }
+  for (const { _id } of await passkeysOf(ctx, owner)) await ctx.db.delete(_id);
   await forgetProofs(ctx, account);
 }
 

@@ -15,7 +15,7 @@ import {
 import { dropFactors, passwordHashOf, setPasswordHash } from "./account_rows.ts";
 import { dropDevices } from "./device_rows.ts";
 import { roleOf } from "./admins.ts";
-import { needsSecondStep } from "./factors/factor_rows.ts";
+import { needsSecondStep, passkeysOf } from "./factors/factor_rows.ts";
 import { notSignedIn } from "./own_account.ts";
 import {
   endSession,
@@ -31,8 +31,10 @@ export interface AdministratorSummary {
   readonly role: AdminRole;
   readonly createdAt: number;
   readonly sessions: number;
-  /** Whether sign-ins need a second factor. */
+  /** Whether sign-ins with the password need a second factor. */
   readonly secondFactor: boolean;
+  /** Number of passkeys. */
+  readonly passkeys: number;
   /** Whether it is the caller. */
   readonly you: boolean;
 }
@@ -171,6 +173,7 @@ async function summary(ctx: AuthQueryCtx, admin: AuthDoc<"_admins">): Promise<Ad
     createdAt: admin._creationTime,
     sessions: (await sessionsOf(ctx, { admin: admin._id })).length,
     secondFactor: await needsSecondStep(ctx, admin._id),
+    passkeys: (await passkeysOf(ctx, admin._id)).length,
     you: admin._id === ctx.auth.adminId(),
   };
 }

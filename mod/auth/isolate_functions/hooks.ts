@@ -43,11 +43,16 @@ export async function admitUser(
   const anonymous = await anonymousUserOf(ctx, priorSession);
   if (anonymous === null) return { user: await insertUser(ctx, user, source), promoted: false };
   await ctx.db.patch(anonymous._id, user);
-  await endAnonymity(ctx, anonymous._id);
-  // Another person may have given the browser this session: their device must not be known to the account.
-  await endSessionsOf(ctx, { user: anonymous._id });
-  await dropDevices(ctx, { user: anonymous._id });
-  return { user: anonymous._id, promoted: true };
+  return await promote(ctx, anonymous._id);
+}
+
+/** Makes an anonymous user an account. Its sessions end, because another person may have given the browser one. */
+export async function promote(ctx: AuthMutationCtx, user: Id<"_users">): Promise<AdmittedUser> {
+  await endAnonymity(ctx, user);
+  await endSessionsOf(ctx, { user });
+  // The device of that person must not be known to the account.
+  await dropDevices(ctx, { user });
+  return { user, promoted: true };
 }
 
 /** Call when all rows of an admitted user are stored. */
@@ -61,7 +66,7 @@ export async function userAdmitted(
 }
 
 /** The account of `event` takes over from an anonymous user, which it was itself unless the account existed before. */
-export function userPromoted(
+function userPromoted(
   ctx: AuthMutationCtx,
   event: UserEvent,
   anonymousUser: Id<"_users">,

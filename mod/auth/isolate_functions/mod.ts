@@ -80,7 +80,6 @@ export const systemFunctions = {
   linkIdentity,
   listAdmins,
   needsSetup,
-  moveDeployKeys: keys.moveDeployKeys,
   noteApiKeyUse: keys.noteApiKeyUse,
   ownAdminCredential: administrators.ownAdminCredential,
   ownCredential,
@@ -113,6 +112,7 @@ export const systemFunctions = {
   signInWithPasskey,
   signInWithProvider,
   signUp,
+  signUpWithPasskey: passkeys.signUpWithPasskey,
   storeEnrolment: factors.storeEnrolment,
   sweep,
   sweepAnonymous,
@@ -153,6 +153,7 @@ export const administratorFunctions = {
   list: administrators.list,
   me: administrators.me,
   remove: administrators.remove,
+  renamePasskey: passkeys.renamePasskeyOfAdmin,
   sessions: administrators.sessions,
   setRole: administrators.setRole,
 };

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { authLimits } from "../limits.ts";
 import type { Id } from "../../functions/api/service.ts";
-import type { AuthDoc, AuthMutationCtx, AuthQueryCtx, Owner } from "../tables.ts";
+import { type AuthDoc, type AuthMutationCtx, type AuthQueryCtx, idOf, type Owner } from "../tables.ts";
 import { checkAnonymous } from "./anonymous_rows.ts";
 import { type NewDevice, recordDevice } from "./device_rows.ts";
 import { dropChallenges } from "./factors/factor_rows.ts";
@@ -102,7 +102,7 @@ export async function endSessionsOf(
 ): Promise<number> {
   const ending = (await sessionsOf(ctx, owner)).filter((session) => session._id !== except);
   for (const session of ending) await endSession(ctx, session._id);
-  await dropChallenges(ctx, "user" in owner ? owner.user : owner.admin);
+  await dropChallenges(ctx, idOf(owner));
   return ending.length;
 }
 

@@ -1,4 +1,4 @@
-/** Passkeys without HTTP: the sign-in, and the actions with which users register, prove and remove them. */
+/** Passkeys without HTTP: sign-ins, and the actions with which users and administrators register, prove and remove them. */
 import { z } from "zod";
 import { ServiceError, UserError } from "../../errors.ts";
 import type { Identity } from "../../functions/identity.ts";
@@ -6,7 +6,7 @@ import { type MainAction, mainAction } from "../../functions/main_actions.ts";
 import type { AccountParts } from "../accounts.ts";
 import type { Requester } from "../attempt_limits.ts";
 import { authLimits } from "../limits.ts";
-import { checkPassword } from "../own_account.ts";
+import { accountAction, checkPassword } from "../own_account.ts";
 import { system } from "../system_calls.ts";
 import type { Tokens } from "../tokens/session_tokens.ts";
 import { type ChallengeUse, type OpenChallenge, PasskeyChallenges } from "./challenges.ts";
@@ -24,10 +24,12 @@ const startArgs = z.strictObject({
   /** Absent if the account has no password, or a factor was just proved. */
   password: z.string().optional(),
 });
-const addArgs = z.strictObject({
+/** A registered passkey. */
+export const newPasskeySchema = z.strictObject({
   response: registrationSchema,
   name: z.string().trim().min(1).max(authLimits.passkeyNameCharsMax).default("Passkey"),
 });
+type NewPasskey = z.output<typeof newPasskeySchema>;
 const proveArgs = z.strictObject({ response: assertionSchema });
 const removeArgs = z.strictObject({ passkeyId: z.string() });
 const noArgs = z.strictObject({});
@@ -53,11 +55,11 @@ export class Passkeys {
   actions(): ReadonlyMap<string, MainAction> {
     return new Map([
       ["_auth:startPasskeySignIn", mainAction(noArgs, () => Promise.resolve(this.startSignIn()))],
-      ["_auth:startPasskey", mainAction(startArgs, (args, identity) => this.start(args, identity))],
-      ["_auth:addPasskey", mainAction(addArgs, (args, identity) => this.add(args, identity))],
-      ["_auth:startPasskeyProof", mainAction(noArgs, (_args, identity) => this.startProof(identity))],
-      ["_auth:provePasskey", mainAction(proveArgs, (args, identity) => this.prove(args, identity))],
-      ["_auth:removePasskey", mainAction(removeArgs, (args, identity) => this.remove(args, identity))],
+      ...accountAction("startPasskey", startArgs, (args, identity) => this.start(args, identity)),
+      ...accountAction("addPasskey", newPasskeySchema, (args, identity) => this.add(args, identity)),
+      ...accountAction("startPasskeyProof", noArgs, (_args, identity) => this.startProof(identity)),
+      ...accountAction("provePasskey", proveArgs, (args, identity) => this.prove(args, identity)),
+      ...accountAction("removePasskey", removeArgs, (args, identity) => this.remove(args, identity)),
     ]);
   }
 
@@ -69,26 +71,60 @@ export class Passkeys {
   }
 
   /** Signs in with a passkey. Throws `invalid_challenge`, `invalid_passkey`, `unknown_passkey`, `passkey_copied`, `email_not_verified`. */
-  async signIn(response: Assertion, requester: Requester): Promise<Tokens> {
+  async signIn(
+    { kind, response }: { readonly kind: "user" | "admin"; readonly response: Assertion },
+    requester: Requester,
+  ): Promise<Tokens> {
     const { calls, limits, policy, sessions } = this.#parts;
     limits.tryCredential(requester.client);
-    const { use, email } = await this.#checked(response, { purpose: "sign in" });
+    const { use, account } = await this.#checked(response, {
+      asked: { purpose: "sign in" },
+      isAdmin: kind === "admin",
+    });
     const prepared = sessions.prepare(requester);
     const result = await calls.mutate(system.signInWithPasskey, {
+      kind,
       use,
       session: prepared.row,
       requireVerification: policy.requireVerification,
     });
     if ("refused" in result) throw new ServiceError(result.refused);
     // Failures of strangers do not lock out owners who have signed in from this address before.
-    if (email !== null) limits.recordClient({ account: `user ${email}`, client: requester.client });
+    if (account !== null) limits.recordClient({ account, client: requester.client });
     return await sessions.complete(result, prepared);
   }
 
-  /** Options to register a passkey. Throws `invalid_credentials`, `passkeys_disabled` and the errors of `passkeyOwner`. */
-  async start({ password }: z.output<typeof startArgs>, identity: Identity): Promise<BrowserOptions> {
+  /** Signs up the anonymous user of the requester's session with a new passkey. Throws like {@linkcode add}. */
+  async signUp({ response, name }: NewPasskey, requester: Requester): Promise<Tokens> {
+    const { calls, limits, sessions } = this.#parts;
+    limits.tryCredential(requester.client);
+    const { challenge, open } = this.#opened(response, {
+      purpose: "register",
+      session: requester.priorSession ?? "",
+    });
+    const credential = await this.#relyingParty.checkRegistration(response, { challenge, isAdmin: false });
+    const prepared = sessions.prepare(requester);
+    const result = await calls.mutate(system.signUpWithPasskey, {
+      challenge: open,
+      credential,
+      name,
+      session: prepared.row,
+    });
+    if ("refused" in result) throw new ServiceError(result.refused);
+    return await sessions.complete(result, prepared);
+  }
+
+  /**
+   * Options to register a passkey, and whether it signs up an anonymous user. Throws `invalid_credentials`, `passkeys_disabled` and
+   * the errors of `passkeyOwner`.
+   */
+  async start(
+    { password }: z.output<typeof startArgs>,
+    identity: Identity,
+  ): Promise<BrowserOptions & { readonly signUp: boolean }> {
     const { calls, mail, now, policy } = this.#parts;
-    if (!policy.passkeys) {
+    const isAdmin = identity.adminId !== null;
+    if (!isAdmin && !policy.passkeys) {
       throw new UserError("passkeys_disabled", "Passkeys cannot be added on this server");
     }
     // A user without an address has none to verify.
@@ -98,21 +134,27 @@ export class Passkeys {
       ? "email_not_verified" as const
       : null;
     const asked = { mail: mail.enabled, signUpRefusal, now: now() };
-    const owner = await calls.mutate(system.passkeyOwner, asked, { identity });
-    const { userId, session, email, name, hash, credentials } = owner;
-    await checkPassword(this.#parts, { account: `user ${email ?? userId}`, password, hash });
-    return this.#browserOptions(this.#relyingParty.creationOptions({
+    const { owner, session, email, name, hash, credentials, anonymous } = await calls.mutate(
+      system.passkeyOwner,
+      asked,
+      { identity },
+    );
+    const kind = isAdmin ? "admin" : "user";
+    await checkPassword(this.#parts, { account: `${kind} ${email ?? owner}`, password, hash });
+    const options = this.#relyingParty.creationOptions({
       challenge: this.#challenges.issue({ purpose: "register", session }),
-      user: userId,
-      label: email ?? name ?? userId,
-      displayName: name ?? email ?? userId,
+      owner,
+      // The app's passkeys are offered beside it.
+      label: isAdmin ? `${email} (administrator)` : email ?? name ?? owner,
+      displayName: name ?? email ?? owner,
       exclude: credentials,
-    }));
+    });
+    return { ...this.#browserOptions(options), signUp: anonymous };
   }
 
   /** Stores a registered passkey. Throws `invalid_challenge`, `invalid_passkey`, `passkey_exists`, `too_many_passkeys`. */
   async add(
-    { response, name }: z.output<typeof addArgs>,
+    { response, name }: NewPasskey,
     identity: Identity,
   ): Promise<{ readonly passkeyId: string }> {
     const { calls, now } = this.#parts;
@@ -120,7 +162,8 @@ export class Passkeys {
       purpose: "register",
       session: identity.sessionId ?? "",
     });
-    const credential = await this.#relyingParty.checkRegistration(response, challenge);
+    const isAdmin = identity.adminId !== null;
+    const credential = await this.#relyingParty.checkRegistration(response, { challenge, isAdmin });
     const added = await calls.mutate(system.addPasskey, { challenge: open, credential, name, now: now() }, {
       identity,
     });
@@ -138,7 +181,10 @@ export class Passkeys {
   /** Proves a passkey in the caller's session. Throws `invalid_challenge`, `invalid_passkey`, `unknown_passkey`, `passkey_copied`. */
   async prove({ response }: z.output<typeof proveArgs>, identity: Identity): Promise<null> {
     const { calls, now } = this.#parts;
-    const { use } = await this.#checked(response, { purpose: "prove", session: identity.sessionId ?? "" });
+    const { use } = await this.#checked(response, {
+      asked: { purpose: "prove", session: identity.sessionId ?? "" },
+      isAdmin: identity.adminId !== null,
+    });
     const refused = await calls.mutate(system.provePasskey, { use, now: now() }, { identity });
     if (refused !== null) throw new ServiceError(refused);
     return null;
@@ -167,18 +213,22 @@ export class Passkeys {
   }
 
   /** Checks an answer up to its counter, which the transaction compares. */
-  async #checked(response: Assertion, asked: ChallengeUse) {
+  async #checked(
+    response: Assertion,
+    { asked, isAdmin }: { readonly asked: ChallengeUse; readonly isAdmin: boolean },
+  ) {
     const { challenge, open } = this.#opened(response, asked);
     const found = await this.#parts.calls.mutate(system.findPasskey, { credentialId: response.id });
     if (found === null) throw new ServiceError("unknown_passkey");
-    const { passkeyId, userId, email, publicKey, backupEligible } = found;
+    const { passkeyId, owner, account, publicKey, backupEligible } = found;
     const state = await this.#relyingParty.checkAssertion(response, {
       challenge,
-      user: userId,
+      owner,
+      isAdmin,
       discovered: asked.purpose === "sign in",
       publicKey,
       backupEligible,
     });
-    return { use: { passkeyId, challenge: open, ...state }, email };
+    return { use: { passkeyId, challenge: open, ...state }, account };
   }
 }

@@ -95,9 +95,9 @@ export class RelyingParty {
 
   /** Options of `navigator.credentials.create`. `user.id` is the handle that authenticators return. */
   creationOptions(
-    { challenge, user, label, displayName, exclude }: {
+    { challenge, owner, label, displayName, exclude }: {
       readonly challenge: string;
-      readonly user: string;
+      readonly owner: string;
       readonly label: string;
       readonly displayName: string;
       readonly exclude: readonly CredentialDescriptor[];
@@ -106,7 +106,7 @@ export class RelyingParty {
     return {
       challenge,
       rp: { id: this.id, name: this.#options.appName() },
-      user: { id: userHandleOf(user), name: label, displayName },
+      user: { id: userHandleOf(owner), name: label, displayName },
       pubKeyCredParams: ALGORITHMS.map((alg) => ({ type: "public-key", alg })),
       excludeCredentials: exclude.map((credential) => ({ type: "public-key", ...credential })),
       authenticatorSelection: {
@@ -134,8 +134,11 @@ export class RelyingParty {
   }
 
   /** Checks a registration whose challenge is known to be genuine. Throws `invalid_passkey`. */
-  async checkRegistration(response: Registration, challenge: string): Promise<NewCredential> {
-    const origin = this.#checkedOrigin(response);
+  async checkRegistration(
+    response: Registration,
+    { challenge, isAdmin }: { readonly challenge: string; readonly isAdmin: boolean },
+  ): Promise<NewCredential> {
+    const origin = this.#checkedOrigin(response, isAdmin);
     const [{ verifyRegistrationResponse }, { decodeAttestationObject }] = await Promise.all([
       import("@simplewebauthn/server"),
       import("@simplewebauthn/server/helpers"),
@@ -173,20 +176,22 @@ export class RelyingParty {
   /** Checks a signature whose challenge is known to be genuine. The counter is compared with the row later. Throws `invalid_passkey`. */
   async checkAssertion(
     response: Assertion,
-    { challenge, user, discovered, publicKey, backupEligible }: {
+    { challenge, owner, isAdmin, discovered, publicKey, backupEligible }: {
       readonly challenge: string;
-      readonly user: string;
-      /** Whether the authenticator named the user, who was not known before. */
+      /** Id of the user or administrator. */
+      readonly owner: string;
+      readonly isAdmin: boolean;
+      /** Whether the authenticator named the account, which was not known before. */
       readonly discovered: boolean;
       readonly publicKey: string;
       readonly backupEligible: boolean;
     },
   ): Promise<CredentialUse> {
-    const origin = this.#checkedOrigin(response);
+    const origin = this.#checkedOrigin(response, isAdmin);
     const { verifyAuthenticationResponse } = await import("@simplewebauthn/server");
     return await refusing(async () => {
       const handle = response.response.userHandle ?? null;
-      if (handle === null ? discovered : handle !== userHandleOf(user)) return null;
+      if (handle === null ? discovered : handle !== userHandleOf(owner)) return null;
       const { verified, authenticationInfo } = await verifyAuthenticationResponse({
         response: { ...response, clientExtensionResults: {} } as Parameters<
           typeof verifyAuthenticationResponse
@@ -209,25 +214,25 @@ export class RelyingParty {
   }
 
   /** Returns the origin of the page that used the passkey. Throws `invalid_passkey` unless it is one of this server's pages. */
-  #checkedOrigin(response: Registration | Assertion): string {
+  #checkedOrigin(response: Registration | Assertion, isAdmin: boolean): string {
     const data = clientDataOf(response);
     const accepted = data !== null && data.crossOrigin !== true && data.topOrigin === undefined &&
-      this.#accepts(data.origin);
+      this.#accepts(data.origin, isAdmin);
     if (!accepted) {
       throw new ServiceError("invalid_passkey", "The passkey was used on a page of another origin");
     }
     return data.origin;
   }
 
-  /** The server's own pages, and pages on its domain that may receive tokens of sign-ins. */
-  #accepts(origin: string): boolean {
+  /** The server's own pages and, for users, pages on its domain that may receive tokens of sign-ins. */
+  #accepts(origin: string, isAdmin: boolean): boolean {
     const url = URL.parse(origin);
     if (url === null || url.origin !== origin) return false;
     const { id } = this;
     if (url.hostname !== id && !url.hostname.endsWith(`.${id}`)) return false;
     const own = new URL(this.#options.publicUrl());
     const ownOrigin = id === "localhost" ? own.origin.replace(own.hostname, id) : own.origin;
-    return origin === ownOrigin || this.#options.redirects.allowsOrigin(origin);
+    return origin === ownOrigin || !isAdmin && this.#options.redirects.allowsOrigin(origin);
   }
 }
 
@@ -244,8 +249,8 @@ function clientDataOf({ response }: Registration | Assertion): z.infer<typeof cl
   }
 }
 
-function userHandleOf(user: string): string {
-  return Buffer.from(user).toString("base64url");
+function userHandleOf(owner: string): string {
+  return Buffer.from(owner).toString("base64url");
 }
 
 /** Runs a check. Any failure of it, also of the library with malformed input, is `invalid_passkey`. */

@@ -23,6 +23,8 @@ export const ownPasskeys = /* @__PURE__ */ functionReference<
 
 interface BrowserOptions {
   readonly options: never;
+  /** Whether a registration signs up an anonymous user. */
+  readonly signUp?: boolean;
   /** Time to use them, in seconds. */
   readonly expiresIn: number;
 }
@@ -70,7 +72,7 @@ export async function signInWithPasskey(
 
 /**
  * Adds a passkey to the account. Pass `password` if the account has one and no factor was proved in the last ten minutes. Returns the
- * id of the passkey.
+ * id of the passkey. An anonymous user signs up with it, and gets another session; then the id is `undefined`.
  *
  * @throws `FunctionError`: `invalid_credentials`, `factor_required`, `confirmation_required`, `email_not_verified`,
  * `passkey_exists`, `too_many_passkeys`, `passkeys_disabled`, `passkeys_unavailable`. The browser throws a `DOMException`, such as
@@ -79,16 +81,17 @@ export async function signInWithPasskey(
 export async function addPasskey(
   client: SynclineClient,
   { name, ...start }: { readonly name?: string; readonly password?: string } = {},
-): Promise<string> {
-  const { options } = await act<BrowserOptions>(client, "startPasskey", start);
+): Promise<string | undefined> {
+  const { options, signUp } = await act<BrowserOptions>(client, "startPasskey", start);
   const response = await prompted((signal) =>
     navigator.credentials.create({
       publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(options),
       signal,
     })
   );
-  return (await act<{ passkeyId: string }>(client, "addPasskey", { response, ...name && { name } }))
-    .passkeyId;
+  const passkey = { response, ...name && { name } };
+  if (signUp) await client.auth.signInAt("passkey/signup", passkey);
+  else return (await act<{ passkeyId: string }>(client, "addPasskey", passkey)).passkeyId;
 }
 
 /**
@@ -118,7 +121,7 @@ export async function removePasskey(client: SynclineClient, passkeyId: string): 
   await act(client, "removePasskey", { passkeyId });
 }
 
-/** The open prompt. Browsers allow one at a time, also one that waits in a field. */
+/** The last prompt. Browsers allow one open prompt at a time, also one that waits in a field. */
 let pending: AbortController | null = null;
 
 /** Opens a prompt after ending an open one. Returns the answer as JSON. */
@@ -127,14 +130,10 @@ async function prompted(
   signals: readonly (AbortSignal | undefined)[] = [],
 ): Promise<unknown> {
   pending?.abort();
-  const own = pending = new AbortController();
-  try {
-    const given = [own.signal, ...signals].filter((signal) => signal !== undefined);
-    const credential = await open(AbortSignal.any(given));
-    return (credential as PublicKeyCredential).toJSON();
-  } finally {
-    if (pending === own) pending = null;
-  }
+  pending = new AbortController();
+  const given = [pending.signal, ...signals].filter((signal) => signal !== undefined);
+  const credential = await open(AbortSignal.any(given));
+  return (credential as PublicKeyCredential).toJSON();
 }
 
 function ask(options: never, signal: AbortSignal, autofill = false): Promise<Credential | null> {

@@ -62,8 +62,7 @@ export const ownFactors = /* @__PURE__ */ functionReference<"query", NoArgs, Own
  */
 export function challengeOf(error: unknown): SignInChallenge | null {
   const { code, data } = error instanceof Error ? error as { code?: unknown; data?: unknown } : {};
-  if (code !== "mfa_required" || typeof data !== "object" || data === null) return null;
-  const { challenge, expiresIn } = data as Partial<SignInChallenge>;
+  const { challenge, expiresIn } = (code === "mfa_required" && data || {}) as Partial<SignInChallenge>;
   return typeof challenge === "string" && typeof expiresIn === "number" ? { challenge, expiresIn } : null;
 }
 

@@ -20,7 +20,7 @@ export class AccountServer {
   /** Answers that did not arrive. */
   readonly lost: Response[] = [];
   /** Overrides the response. */
-  answerNext: (() => Response | Promise<Response>) | null = null;
+  answerNext: ((signal: AbortSignal) => Response | Promise<Response>) | null = null;
   #count = 0;
 
   constructor(clock: FakeClock) {
@@ -34,7 +34,7 @@ export class AccountServer {
     this.requests.push([path, body]);
     const { answerNext } = this;
     this.answerNext = null;
-    if (answerNext !== null) return await answerNext();
+    if (answerNext !== null) return await answerNext(request.signal);
     const answer = this.#answer(path, body);
     const loss = path === "refresh" ? this.#losses.shift() : undefined;
     if (loss === undefined) return answer;
@@ -60,7 +60,13 @@ export class AccountServer {
   #answer(path: string, body: Record<string, string>): Response {
     switch (path) {
       case "providers":
-        return Response.json({ password: true, magicLink: true, signups: true, oauth: ["github"] });
+        return Response.json({
+          password: true,
+          magicLink: true,
+          signups: true,
+          anonymous: false,
+          oauth: ["github"],
+        });
       case "signup":
       case "signin":
       case "magic/verify":

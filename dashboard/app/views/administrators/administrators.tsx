@@ -11,6 +11,7 @@ import { attempt } from "../../ui/toasts.tsx";
 import { TableCard, View } from "../../ui/view.tsx";
 import { Time } from "../../ui/format.tsx";
 import { useIdentityProof } from "../../ui/identity_proof.tsx";
+import { Passkeys } from "./passkeys.tsx";
 import { SecondFactor } from "./second_factor.tsx";
 
 const ROLES = [["viewer", "viewer"], ["editor", "editor"], ["owner", "owner"]] as const;
@@ -28,6 +29,7 @@ export function Administrators() {
   const [creating, setCreating] = useCreateDialog("administrators");
   const [changing, setChanging] = useState(false);
   const [securing, setSecuring] = useState(false);
+  const [managing, setManaging] = useState(false);
   return (
     <View
       title="Administrators"
@@ -36,6 +38,7 @@ export function Administrators() {
         <>
           <Button onClick={() => setChanging(true)}>Change my password</Button>
           <Button onClick={() => setSecuring(true)}>My second factor</Button>
+          <Button onClick={() => setManaging(true)}>My passkeys</Button>
           {isOwner && (
             <Button tone="accent" onClick={() => setCreating(true)}>
               <Icon name="plus" /> New administrator
@@ -49,7 +52,7 @@ export function Administrators() {
         head={["Email", "Role", "Second factor", { number: "Sessions" }, "Created"]}
         actions
         rows={list}
-        row={({ adminId, email, role, createdAt, secondFactor, sessions, you }) => (
+        row={({ adminId, email, role, createdAt, secondFactor, passkeys, sessions, you }) => (
           <tr key={adminId}>
             <td>
               {email} {you && <Badge tone="accent">you</Badge>}
@@ -70,7 +73,7 @@ export function Administrators() {
                 )
                 : role}
             </td>
-            <td>{secondFactor ? "authenticator app" : "none"}</td>
+            <td>{factorText(secondFactor, passkeys)}</td>
             <td className="number">{sessions}</td>
             <td>
               <Time at={createdAt} as="ago" />
@@ -84,18 +87,19 @@ export function Administrators() {
                     disabled: !isOwner && !you,
                     run: () =>
                       void attempt(
-                        () => you ? endOwnSessions({}) : endSessions({ adminId }),
+                        () =>
+                          you ? endOwnSessions({}) : endSessions({ adminId }),
                         "Sessions ended.",
                       ),
                   },
                   { text: "Change history", run: () => go(["audit"], { admin: adminId }) },
                   {
                     text: "Remove second factor",
-                    disabled: !isOwner || you || !secondFactor,
+                    disabled: !isOwner || you || !secondFactor && passkeys === 0,
                     run: () =>
                       ask({
                         title: `Remove the second factor of ${email}?`,
-                        text: "The administrator signs in without one until they set up another one.",
+                        text: "Removes the authenticator app, the recovery codes and all passkeys.",
                         button: "Remove second factor",
                         done: "Second factor removed.",
                         run: () => confirmed(() => removeFactors({ adminId })),
@@ -122,11 +126,20 @@ export function Administrators() {
       />
       {creating && <Create onClose={() => setCreating(false)} />}
       {securing && <SecondFactor onClose={() => setSecuring(false)} />}
+      {managing && <Passkeys onClose={() => setManaging(false)} />}
       {changing && <ChangePassword onClose={() => setChanging(false)} />}
       {dialog}
       {proofDialog}
     </View>
   );
+}
+
+function factorText(app: boolean, passkeys: number): string {
+  const words = [
+    app ? ["authenticator app"] : [],
+    passkeys > 0 ? [passkeys === 1 ? "passkey" : `${passkeys} passkeys`] : [],
+  ].flat();
+  return words.join(", ") || "none";
 }
 
 function Create({ onClose }: { readonly onClose: () => void }) {

@@ -4,8 +4,10 @@ import { type NewTotp, ownFactors } from "syncline/accounts";
 import { useAction, useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
 import { Button, TextField } from "../../ui/controls.tsx";
+import { copyText } from "../../ui/copy_text.ts";
 import { Dialog, useConfirm } from "../../ui/dialog.tsx";
 import { Time } from "../../ui/format.tsx";
+import { saveFile } from "../../ui/save_file.ts";
 import { attempt } from "../../ui/toasts.tsx";
 import { Loading } from "../../ui/view.tsx";
 import { useIdentityProof } from "../../ui/identity_proof.tsx";
@@ -127,7 +129,8 @@ function Manage({ factors, onCodes, onClose }: {
             onClick={() =>
               ask({
                 title: "Remove your second factor?",
-                text: "From then on, your password alone signs you in. Your recovery codes become invalid.",
+                text:
+                  "From then on, your password signs you in without a code. Your recovery codes become invalid.",
                 button: "Remove",
                 run: () => confirmed(removeFactor),
               })}
@@ -161,13 +164,20 @@ function Manage({ factors, onCodes, onClose }: {
 function RecoveryCodes(
   { codes, onClose }: { readonly codes: readonly string[]; readonly onClose: () => void },
 ) {
+  const text = `${codes.join("\n")}\n`;
   return (
     <Dialog
       open
       title="Recovery codes"
       text="Each signs you in once if you lose your phone. They are not shown again."
       onClose={onClose}
-      footer={<Button tone="accent" onClick={onClose}>I have stored them</Button>}
+      footer={
+        <>
+          <Button onClick={() => void copyText(text, "Recovery codes copied.")}>Copy</Button>
+          <Button onClick={() => saveFile("syncline-recovery-codes.txt", new Blob([text]))}>Download</Button>
+          <Button tone="accent" onClick={onClose}>I have stored them</Button>
+        </>
+      }
     >
       <ul aria-label="Recovery codes" className="mono">
         {codes.map((code) => <li key={code}>{code}</li>)}

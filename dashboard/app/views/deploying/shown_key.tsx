@@ -1,8 +1,8 @@
 /** A new key, which is shown once. */
 import type { ReactNode } from "react";
 import { Button, TextField } from "../../ui/controls.tsx";
+import { copyText } from "../../ui/copy_text.ts";
 import { Dialog } from "../../ui/dialog.tsx";
-import { attempt } from "../../ui/toasts.tsx";
 
 export function ShownKey({ label, value, children, onClose }: {
   readonly label: string;
@@ -19,9 +19,7 @@ export function ShownKey({ label, value, children, onClose }: {
       onClose={onClose}
       footer={
         <>
-          <Button onClick={() => void attempt(() => navigator.clipboard.writeText(value), "Key copied.")}>
-            Copy
-          </Button>
+          <Button onClick={() => void copyText(value, "Key copied.")}>Copy</Button>
           <Button tone="accent" onClick={onClose}>Done</Button>
         </>
       }

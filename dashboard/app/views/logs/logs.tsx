@@ -4,6 +4,7 @@ import { go, href, replace, useRoute } from "../../shell/route.ts";
 import { Badge, Button, type Choice, Icon, SearchBar } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { count, countOf, duration, Time, timeText, utcText } from "../../ui/format.tsx";
+import { copyText } from "../../ui/copy_text.ts";
 import { showToast } from "../../ui/toasts.tsx";
 import { runPageTask, useIsBusy } from "../../ui/page_tasks.ts";
 import { saveFile } from "../../ui/save_file.ts";
@@ -239,7 +240,7 @@ export function Logs() {
       actions={
         <>
           <Button disabled={exporting} onClick={() => void exportRuns(filter)}>Export</Button>
-          <Button onClick={() => void copyLink()}>
+          <Button onClick={() => void copyText(location.href, "Link copied.")}>
             <Icon name="link" /> Copy link
           </Button>
           <Button aria-pressed={live} onClick={() => setLive(!live)}>
@@ -393,16 +394,6 @@ function useSettled(value: string): string {
     return () => clearTimeout(timer);
   }, [value]);
   return settled;
-}
-
-/** Copies the address. The clipboard is unavailable on pages without HTTPS. */
-async function copyLink(): Promise<void> {
-  try {
-    await navigator.clipboard.writeText(location.href);
-    showToast("Link copied.");
-  } catch {
-    showToast("Copy the link from the address bar. The clipboard needs HTTPS.");
-  }
 }
 
 const isTime = (name: FilterName): boolean => name === "from" || name === "to";

@@ -4,7 +4,15 @@ import { authLimits } from "../../limits.ts";
 import { type AuthDoc, type AuthMutationCtx, internalMutation } from "../../tables.ts";
 import { completeSignIn, type UserEvent } from "../hooks.ts";
 import { newSessionSchema, type OpenedSession, openSession, type SignInResult } from "../session_rows.ts";
-import { challengesOf, factorProofSchema, needsSecondStep, totpOf, useProof } from "./factor_rows.ts";
+import {
+  accountOf,
+  challengesOf,
+  factorProofSchema,
+  needsSecondStep,
+  passwordAccountOf,
+  totpOf,
+  useProof,
+} from "./factor_rows.ts";
 
 /** Opens a session of an authenticated user, or stores a challenge if the account has a second factor. */
 export async function signIn(
@@ -62,13 +70,6 @@ export interface FoundChallenge {
   readonly totp: StoredTotp | null;
 }
 
-async function passwordAccountOf(ctx: AuthMutationCtx, owner: string): Promise<string | null> {
-  const [user, admin] = [ctx.db.normalizeId("_users", owner), ctx.db.normalizeId("_admins", owner)];
-  if (admin !== null) return `admin ${(await ctx.db.get(admin))?.email}`;
-  const email = user === null ? undefined : (await ctx.db.get(user))?.email;
-  return email === undefined ? null : `user ${email}`;
-}
-
 /** Finds an open sign-in. A mutation without writes, because query results are cached. */
 export const findChallenge = internalMutation({
   args: { tokenHash: z.string(), now: z.number() },
@@ -103,15 +104,13 @@ export const finishChallenge = internalMutation({
       return { refused: "invalid_code" };
     }
     await ctx.db.delete(_id);
-    const [user, admin] = [ctx.db.normalizeId("_users", owner), ctx.db.normalizeId("_admins", owner)];
-    if (user !== null && event !== undefined && await ctx.db.get(user) !== null) {
-      return await completeSignIn(ctx, { user, ...event }, session, { factorAt: now });
+    const account = await accountOf(ctx, owner);
+    if (account !== null && "admin" in account) {
+      return await openSession(ctx, account, { session, factorAt: now });
     }
-    if (admin !== null && await ctx.db.get(admin) !== null) {
-      return await openSession(ctx, { admin }, { session, factorAt: now });
-    }
-    // The account was deleted manually.
-    return { refused: "invalid_challenge" };
+    // Otherwise the account was deleted manually.
+    if (account === null || event === undefined) return { refused: "invalid_challenge" };
+    return await completeSignIn(ctx, { ...account, ...event }, session, { factorAt: now });
   },
 });
 

@@ -1,9 +1,8 @@
 /** Rows of second factors within a transaction: look-ups, single use of codes, deletion. */
 import { z } from "zod";
 import { UserError } from "../../../errors.ts";
-import type { Id } from "../../../functions/api/service.ts";
 import { authLimits } from "../../limits.ts";
-import type { AuthDoc, AuthMutationCtx, AuthQueryCtx } from "../../tables.ts";
+import type { AuthDoc, AuthMutationCtx, AuthQueryCtx, Owner } from "../../tables.ts";
 
 /** A proof of a second factor. Main has verified the code of an authenticator app; only hashes of recovery codes arrive here. */
 export const factorProofSchema = z.discriminatedUnion("kind", [
@@ -21,18 +20,32 @@ export async function needsSecondStep(ctx: AuthQueryCtx, owner: string): Promise
 
 /** Whether the account has a factor to prove: an authenticator app or a passkey. */
 export async function hasFactor(ctx: AuthQueryCtx, owner: string): Promise<boolean> {
-  if (await needsSecondStep(ctx, owner)) return true;
-  const user = ctx.db.normalizeId("_users", owner);
-  return user !== null && await passkeysIn(ctx, user).first() !== null;
+  return await needsSecondStep(ctx, owner) || await passkeysIn(ctx, owner).first() !== null;
 }
 
-/** Returns the passkeys of a user, oldest first. */
-export function passkeysOf(ctx: AuthQueryCtx, user: Id<"_users">): Promise<AuthDoc<"_passkeys">[]> {
-  return passkeysIn(ctx, user).take(authLimits.passkeysPerUserMax);
+/** Returns the passkeys of an account, oldest first. */
+export function passkeysOf(ctx: AuthQueryCtx, owner: string): Promise<AuthDoc<"_passkeys">[]> {
+  return passkeysIn(ctx, owner).take(authLimits.passkeysPerUserMax);
 }
 
-function passkeysIn(ctx: AuthQueryCtx, user: Id<"_users">) {
-  return ctx.db.query("_passkeys").withIndex("by_user", (q) => q.eq("user", user));
+function passkeysIn(ctx: AuthQueryCtx, owner: string) {
+  return ctx.db.query("_passkeys").withIndex("by_owner", (q) => q.eq("owner", owner));
+}
+
+/** Returns the account with an id; `null` if it does not exist. */
+export async function accountOf(ctx: AuthQueryCtx, owner: string): Promise<Owner | null> {
+  const [user, admin] = [ctx.db.normalizeId("_users", owner), ctx.db.normalizeId("_admins", owner)];
+  if (user !== null && await ctx.db.get(user) !== null) return { user };
+  return admin !== null && await ctx.db.get(admin) !== null ? { admin } : null;
+}
+
+/** Returns the rate limit key of an account's password; `null` if the account has no address. */
+export async function passwordAccountOf(ctx: AuthQueryCtx, owner: string): Promise<string | null> {
+  const account = await accountOf(ctx, owner);
+  if (account === null) return null;
+  if ("admin" in account) return `admin ${(await ctx.db.get(account.admin))?.email}`;
+  const email = (await ctx.db.get(account.user))?.email;
+  return email === undefined ? null : `user ${email}`;
 }
 
 export function totpOf(ctx: AuthQueryCtx, owner: string): Promise<AuthDoc<"_totp"> | null> {

@@ -7,12 +7,13 @@ import {
   type AuthDoc,
   type AuthMutationCtx,
   type AuthQueryCtx,
+  idOf,
   internalMutation,
   internalQuery,
   query,
 } from "../../tables.ts";
 import { dropTotp, forgetProofs, passwordHashOf } from "../account_rows.ts";
-import { caller, notSignedIn, ownSession, sessionToChange, signedInUser } from "../own_account.ts";
+import { caller, notSignedIn, ownSession, sessionToChange } from "../own_account.ts";
 import { isAnonymous, refuseAnonymous } from "../anonymous_rows.ts";
 import { type StoredTotp, storedTotp } from "./challenges.ts";
 import {
@@ -60,7 +61,7 @@ interface EnrolmentOwner {
   readonly email: string | null;
   /** Display name, if there is one. */
   readonly name: string | null;
-  /** Hash of the password to check first; `null` if there is none. */
+  /** Hash of the password to check first; `null` if there is none, or a proof replaces it. */
   readonly hash: string | null;
 }
 
@@ -84,32 +85,28 @@ export const enrolmentOwner = internalMutation({
   },
 });
 
-/** A user who adds a passkey or an API key, as main needs it. */
-export interface CredentialOwner {
-  readonly userId: Id<"_users">;
+/** An account that adds a passkey or an API key, as main needs it. */
+export interface CredentialOwner extends EnrolmentOwner {
   readonly session: Id<"_sessions">;
-  readonly email: string | null;
-  readonly name: string | null;
-  /** Hash of the password to check first; `null` if there is none, or a factor was proved. */
-  readonly hash: string | null;
+  /** Whether it is an anonymous user. */
+  readonly anonymous: boolean;
 }
 
 /**
- * Returns the calling user. Throws like `enrolmentOwner` unless the user may add a passkey or an API key. An anonymous user has nothing
- * to confirm.
+ * Returns the caller. Throws like `enrolmentOwner` unless the caller may add a passkey or an API key. An anonymous user has nothing to
+ * confirm.
  */
 export async function credentialOwner(
   ctx: AuthMutationCtx,
   { mail, now }: { readonly mail: boolean; readonly now: number },
 ): Promise<CredentialOwner> {
   const session = await sessionToChange(ctx);
-  const userId = signedInUser(ctx);
+  const [owner, user] = [ownId(ctx), ctx.auth.userId()];
   if (mail) await requireVerifiedAddress(ctx);
-  const hash = await hasFactor(ctx, userId) ? null : await passwordHashOf(ctx, userId);
-  if (hash === null && !await isAnonymous(ctx, userId)) {
-    await requireConfirmation(ctx, { owner: userId, session, now });
-  }
-  return { userId, session: session._id, ...await labelsOf(ctx), hash };
+  const hash = await hasFactor(ctx, owner) ? null : await passwordHashOf(ctx, owner);
+  const anonymous = user !== null && await isAnonymous(ctx, user);
+  if (hash === null && !anonymous) await requireConfirmation(ctx, { owner, session, now });
+  return { owner, session: session._id, ...await labelsOf(ctx), hash, anonymous };
 }
 
 /** Stores the secret of an authenticator app until its first code arrives. Replaces an earlier one. Returns its id. */
@@ -221,10 +218,9 @@ export const requireFactor = internalQuery({
   },
 });
 
-/** Throws `not_signed_in`. */
-function ownId(ctx: AuthQueryCtx): string {
-  const owner = caller(ctx);
-  return "user" in owner ? owner.user : owner.admin;
+/** Returns the id of the calling user or administrator. Throws `not_signed_in`. */
+export function ownId(ctx: AuthQueryCtx): string {
+  return idOf(caller(ctx));
 }
 
 async function refuseSecond(ctx: AuthQueryCtx, owner: string): Promise<void> {

@@ -1,16 +1,25 @@
-/** The passkeys of the calling user: listed, registered, named, proved, removed. Main has checked the answers of authenticators. */
+/** The passkeys of the caller: listed, registered, named, proved, removed. Main has checked the answers of authenticators. */
 import { z } from "zod";
 import { serviceErrors, UserError } from "../../../errors.ts";
 import type { Id } from "../../../functions/api/service.ts";
 import { authLimits } from "../../limits.ts";
-import { type AuthDoc, type AuthQueryCtx, internalMutation, mutation, query } from "../../tables.ts";
+import {
+  adminMutation,
+  type AuthDoc,
+  type AuthMutationCtx,
+  type AuthQueryCtx,
+  idOf,
+  internalMutation,
+  mutation,
+  query,
+} from "../../tables.ts";
 import { forgetProofs, waysIn } from "../account_rows.ts";
-import { endAnonymity, isAnonymous } from "../anonymous_rows.ts";
-import { userPromoted } from "../hooks.ts";
-import { endSessionsOf } from "../session_rows.ts";
-import { notSignedIn, refuseImpersonator, sessionToChange, signedInUser } from "../own_account.ts";
-import { hasFactor, passkeysOf, requireFreshFactor } from "./factor_rows.ts";
-import { type CredentialOwner, credentialOwner } from "./own_factors.ts";
+import { anonymousUserOf, refuseAnonymous } from "../anonymous_rows.ts";
+import { completeSignIn, promote, userAdmitted } from "../hooks.ts";
+import { newSessionSchema, type OpenedSession } from "../session_rows.ts";
+import { caller, notSignedIn, refuseImpersonator, sessionToChange, signedInUser } from "../own_account.ts";
+import { accountOf, hasFactor, passkeysOf, requireFreshFactor } from "./factor_rows.ts";
+import { type CredentialOwner, credentialOwner, ownId } from "./own_factors.ts";
 import {
   openChallengeSchema,
   passkeyByCredential,
@@ -20,7 +29,7 @@ import {
   usePasskey,
 } from "./passkey_rows.ts";
 
-/** A passkey as its user sees it. Times are milliseconds since the epoch. */
+/** A passkey as its owner sees it. Times are milliseconds since the epoch. */
 export interface OwnPasskey {
   readonly passkeyId: Id<"_passkeys">;
   readonly name: string;
@@ -31,17 +40,17 @@ export interface OwnPasskey {
   readonly backedUp: boolean;
 }
 
-/** Returns the caller's passkeys, oldest first; `null` for anonymous callers and administrators. */
+/** Returns the caller's passkeys, oldest first; `null` for anonymous callers. */
 export const listPasskeys = query({
   args: {},
   handler: async (ctx): Promise<OwnPasskey[] | null> => {
-    const user = ctx.auth.userId();
-    return user === null ? null : await shownPasskeys(ctx, user);
+    const owner = ctx.auth.userId() ?? ctx.auth.adminId();
+    return owner === null ? null : await shownPasskeys(ctx, owner);
   },
 });
 
-export async function shownPasskeys(ctx: AuthQueryCtx, user: Id<"_users">): Promise<OwnPasskey[]> {
-  return (await passkeysOf(ctx, user)).map((row) => ({
+export async function shownPasskeys(ctx: AuthQueryCtx, owner: string): Promise<OwnPasskey[]> {
+  return (await passkeysOf(ctx, owner)).map((row) => ({
     passkeyId: row._id,
     name: row.name,
     createdAt: row._creationTime,
@@ -69,65 +78,89 @@ export const passkeyOwner = internalMutation({
     { signUpRefusal, ...args },
   ): Promise<CredentialOwner & { readonly credentials: readonly CredentialDescriptor[] }> => {
     const owner = await credentialOwner(ctx, args);
-    if (signUpRefusal !== null && await isAnonymous(ctx, owner.userId)) {
+    if (signUpRefusal !== null && owner.anonymous) {
       throw new UserError(signUpRefusal, serviceErrors[signUpRefusal][1]);
     }
-    const passkeys = await passkeysOf(ctx, owner.userId);
+    const passkeys = await passkeysOf(ctx, owner.owner);
     refuseMore(passkeys);
     return { ...owner, credentials: passkeys.map(descriptorOf) };
   },
 });
 
+const newPasskey = {
+  challenge: openChallengeSchema,
+  credential: z.object({
+    credentialId: z.string(),
+    publicKey: z.string(),
+    counter: z.int(),
+    transports: z.array(z.string()),
+    backupEligible: z.boolean(),
+    backedUp: z.boolean(),
+  }),
+  name: z.string(),
+};
+
 /**
- * Stores a passkey whose registration main has checked. The registration counts as a proof in the session. An anonymous user has
- * signed up with it.
+ * Stores a passkey whose registration main has checked. The registration counts as a proof in the session. Anonymous users sign up
+ * with `signUpWithPasskey` instead, which gives them another session.
  */
 export const addPasskey = internalMutation({
-  args: {
-    challenge: openChallengeSchema,
-    credential: z.object({
-      credentialId: z.string(),
-      publicKey: z.string(),
-      counter: z.int(),
-      transports: z.array(z.string()),
-      backupEligible: z.boolean(),
-      backedUp: z.boolean(),
-    }),
-    name: z.string(),
-    now: z.number(),
-  },
+  args: { ...newPasskey, now: z.number() },
   handler: async (
     ctx,
-    { challenge, credential, name, now },
+    { now, ...passkey },
   ): Promise<{ readonly passkeyId: Id<"_passkeys"> } | { readonly refused: "invalid_challenge" }> => {
     const session = await sessionToChange(ctx);
-    const user = signedInUser(ctx);
-    if (await ctx.db.get(user) === null) throw notSignedIn();
-    if (!await useChallenge(ctx, challenge)) return { refused: "invalid_challenge" };
-    refuseMore(await passkeysOf(ctx, user));
-    const taken = await passkeyByCredential(ctx, credential.credentialId);
-    if (taken !== null && await ctx.db.get(taken.user) !== null) {
-      throw new UserError("passkey_exists", "This passkey is registered already");
-    }
-    // Its user was deleted manually.
-    if (taken !== null) await ctx.db.delete(taken._id);
-    const passkeyId = await ctx.db.insert("_passkeys", { user, ...credential, name });
+    const [owner, user] = [ownId(ctx), ctx.auth.userId()];
+    if (user !== null) await refuseAnonymous(ctx, user);
+    const passkeyId = await insertPasskey(ctx, owner, passkey);
+    if (passkeyId === null) return { refused: "invalid_challenge" };
     await ctx.db.patch(session._id, { factorAt: now });
-    if (await isAnonymous(ctx, user)) {
-      await endAnonymity(ctx, user);
-      await endSessionsOf(ctx, { user }, { except: session._id });
-      await userPromoted(ctx, { user, by: "passkey" }, user);
-    }
     return { passkeyId };
   },
 });
+
+/** Promotes the anonymous user of the prior session, who keeps id and documents, with a passkey whose registration main has checked. */
+export const signUpWithPasskey = internalMutation({
+  args: { ...newPasskey, session: newSessionSchema },
+  handler: async (
+    ctx,
+    { session, ...passkey },
+  ): Promise<OpenedSession | { readonly refused: "invalid_challenge" }> => {
+    const anonymous = await anonymousUserOf(ctx, session.priorSession);
+    if (anonymous === null || await insertPasskey(ctx, anonymous._id, passkey) === null) {
+      return { refused: "invalid_challenge" };
+    }
+    const event = { user: anonymous._id, by: "passkey" } as const;
+    await userAdmitted(ctx, event, await promote(ctx, anonymous._id));
+    return await completeSignIn(ctx, event, session, { factorAt: session.now });
+  },
+});
+
+/** Returns the id of a new passkey; `null` if the challenge was used. Throws `passkey_exists`, `too_many_passkeys`, `not_signed_in`. */
+async function insertPasskey(
+  ctx: AuthMutationCtx,
+  owner: string,
+  { challenge, credential, name }: z.infer<z.ZodObject<typeof newPasskey>>,
+): Promise<Id<"_passkeys"> | null> {
+  if (await accountOf(ctx, owner) === null) throw notSignedIn();
+  if (!await useChallenge(ctx, challenge)) return null;
+  refuseMore(await passkeysOf(ctx, owner));
+  const taken = await passkeyByCredential(ctx, credential.credentialId);
+  if (taken !== null && await accountOf(ctx, taken.owner) !== null) {
+    throw new UserError("passkey_exists", "This passkey is registered already");
+  }
+  // Its account was deleted manually.
+  if (taken !== null) await ctx.db.delete(taken._id);
+  return await ctx.db.insert("_passkeys", { owner, ...credential, name });
+}
 
 /** Returns the caller's session and passkeys, to ask for a proof. Throws `no_session`. */
 export const passkeysToProve = internalMutation({
   args: {},
   handler: async (ctx): Promise<{ session: Id<"_sessions">; credentials: CredentialDescriptor[] }> => {
     const session = await sessionToChange(ctx);
-    const passkeys = await passkeysOf(ctx, signedInUser(ctx));
+    const passkeys = await passkeysOf(ctx, ownId(ctx));
     return { session: session._id, credentials: passkeys.map(descriptorOf) };
   },
 });
@@ -137,52 +170,69 @@ export const provePasskey = internalMutation({
   args: { use: passkeyUseSchema, now: z.number() },
   handler: async (ctx, { use, now }): Promise<PasskeyRefusal | null> => {
     const session = await sessionToChange(ctx);
-    const used = await usePasskey(ctx, use, { now, owner: signedInUser(ctx) });
-    if (typeof used === "string") return used;
+    const owner = ownId(ctx);
+    const account = await usePasskey(ctx, use, { now, isOwner: (account) => idOf(account) === owner });
+    if (typeof account === "string") return account;
     await ctx.db.patch(session._id, { factorAt: now });
     return null;
   },
 });
 
-/** Changes the name of one of the caller's passkeys. */
+const newName = {
+  passkeyId: z.string(),
+  name: z.string().trim().min(1).max(authLimits.passkeyNameCharsMax),
+};
+
+/** Changes the name of one of the calling user's passkeys. */
 export const renamePasskey = mutation({
-  args: { passkeyId: z.string(), name: z.string().trim().min(1).max(authLimits.passkeyNameCharsMax) },
+  args: newName,
   handler: async (ctx, { passkeyId, name }): Promise<null> => {
     await refuseImpersonator(ctx);
-    const { _id } = await passkeyOf(ctx, signedInUser(ctx), passkeyId);
-    await ctx.db.patch(_id, { name });
+    await ctx.db.patch((await passkeyOf(ctx, signedInUser(ctx), passkeyId))._id, { name });
     return null;
   },
 });
 
-/** Removes one of the caller's passkeys soon after a proof. Refuses the last way to sign in. Proofs in other sessions no longer count. */
+/** Like {@linkcode renamePasskey}, for administrators, where it is audited. */
+export const renamePasskeyOfAdmin = adminMutation({
+  args: newName,
+  handler: async (ctx, { passkeyId, name }): Promise<null> => {
+    await ctx.db.patch((await passkeyOf(ctx, ownId(ctx), passkeyId))._id, { name });
+    return null;
+  },
+});
+
+/**
+ * Removes one of the caller's passkeys soon after a proof. Refuses a user's last way to sign in; administrators have a password. Proofs
+ * in other sessions no longer count.
+ */
 export const removePasskey = internalMutation({
   args: { passkeyId: z.string(), mail: z.boolean(), now: z.number() },
   handler: async (ctx, { passkeyId, mail, now }): Promise<null> => {
     const session = await sessionToChange(ctx);
-    const user = signedInUser(ctx);
-    const account = await ctx.db.get(user);
-    if (account === null) throw notSignedIn();
-    const { _id } = await passkeyOf(ctx, user, passkeyId);
-    await requireFreshFactor(ctx, { owner: user, session, now });
-    if (await waysIn(ctx, account, { mail }) < 2) {
+    const owner = ownId(ctx);
+    const { _id } = await passkeyOf(ctx, owner, passkeyId);
+    await requireFreshFactor(ctx, { owner, session, now });
+    const id = ctx.auth.userId();
+    const user = id === null ? null : await ctx.db.get(id);
+    if (user !== null && await waysIn(ctx, user, { mail }) < 2) {
       throw new UserError("last_way_in", "Set a password or add another passkey first");
     }
     await ctx.db.delete(_id);
-    await forgetProofs(ctx, { user }, await hasFactor(ctx, user) ? session._id : null);
+    await forgetProofs(ctx, caller(ctx), await hasFactor(ctx, owner) ? session._id : null);
     return null;
   },
 });
 
-/** Returns a passkey of a user. Throws `passkey_not_found`. */
+/** Returns a passkey of an account. Throws `passkey_not_found`. */
 export async function passkeyOf(
   ctx: AuthQueryCtx,
-  user: Id<"_users">,
+  owner: string,
   passkeyId: string,
 ): Promise<AuthDoc<"_passkeys">> {
   const id = ctx.db.normalizeId("_passkeys", passkeyId);
   const passkey = id === null ? null : await ctx.db.get(id);
-  if (passkey?.user !== user) throw new UserError("passkey_not_found", "The passkey does not exist");
+  if (passkey?.owner !== owner) throw new UserError("passkey_not_found", "The passkey does not exist");
   return passkey;
 }
 

@@ -1,9 +1,16 @@
 /** Uses of passkeys within a transaction: single use of challenges, comparison of the counter, and sign-ins. */
 import { z } from "zod";
 import type { Id } from "../../../functions/api/service.ts";
-import { type AuthDoc, type AuthMutationCtx, type AuthQueryCtx, internalMutation } from "../../tables.ts";
+import {
+  type AuthDoc,
+  type AuthMutationCtx,
+  type AuthQueryCtx,
+  internalMutation,
+  type Owner,
+} from "../../tables.ts";
 import { completeSignIn } from "../hooks.ts";
-import { newSessionSchema, type OpenedSession } from "../session_rows.ts";
+import { newSessionSchema, type OpenedSession, openSession } from "../session_rows.ts";
+import { accountOf, passwordAccountOf } from "./factor_rows.ts";
 
 /** A challenge that main has found genuine and open. */
 export const openChallengeSchema = z.object({ hash: z.string(), expiresAt: z.number() });
@@ -21,8 +28,9 @@ export type PasskeyRefusal = "invalid_challenge" | "unknown_passkey" | "passkey_
 
 export interface FoundPasskey {
   readonly passkeyId: Id<"_passkeys">;
-  readonly userId: Id<"_users">;
-  readonly email: string | null;
+  readonly owner: string;
+  /** Rate limit key of the account's password; `null` if the account has no address. */
+  readonly account: string | null;
   readonly publicKey: string;
   readonly backupEligible: boolean;
 }
@@ -33,46 +41,51 @@ export const findPasskey = internalMutation({
   handler: async (ctx, { credentialId }): Promise<FoundPasskey | null> => {
     const passkey = await passkeyByCredential(ctx, credentialId);
     if (passkey === null) return null;
-    const { _id, user, publicKey, backupEligible } = passkey;
-    const email = (await ctx.db.get(user))?.email ?? null;
-    return { passkeyId: _id, userId: user, email, publicKey, backupEligible };
+    const { _id, owner, publicKey, backupEligible } = passkey;
+    const account = await passwordAccountOf(ctx, owner);
+    return { passkeyId: _id, owner, account, publicKey, backupEligible };
   },
 });
 
-/** Opens the session of a user who has used a passkey, which is a second factor, too. */
+/** Opens the session of a user or administrator who has used a passkey, which is a second factor, too. */
 export const signInWithPasskey = internalMutation({
-  args: { use: passkeyUseSchema, session: newSessionSchema, requireVerification: z.boolean() },
+  args: {
+    kind: z.enum(["user", "admin"]),
+    use: passkeyUseSchema,
+    session: newSessionSchema,
+    requireVerification: z.boolean(),
+  },
   handler: async (
     ctx,
-    { use, session, requireVerification },
+    { kind, use, session, requireVerification },
   ): Promise<OpenedSession | { readonly refused: PasskeyRefusal | "email_not_verified" }> => {
     const { now } = session;
-    const used = await usePasskey(ctx, use, { now });
-    if (typeof used === "string") return { refused: used };
-    const user = await ctx.db.get(used.user);
-    // The account was deleted manually.
-    if (user === null) return { refused: "unknown_passkey" };
-    if (requireVerification && !user.emailVerified) return { refused: "email_not_verified" };
-    return await completeSignIn(ctx, { user: user._id, by: "passkey" }, session, { factorAt: now });
+    const account = await usePasskey(ctx, use, { now, isOwner: (account) => kind in account });
+    if (typeof account === "string") return { refused: account };
+    if ("admin" in account) return await openSession(ctx, account, { session, factorAt: now });
+    const verified = (await ctx.db.get(account.user))?.emailVerified ?? false;
+    if (requireVerification && !verified) return { refused: "email_not_verified" };
+    return await completeSignIn(ctx, { ...account, by: "passkey" }, session, { factorAt: now });
   },
 });
 
 /**
- * Uses a challenge and a passkey. Returns the passkey, or why it is refused: the passkey was removed, the challenge was used, or the
- * counter did not grow, which means that there is a copy of the authenticator.
+ * Uses a challenge and a passkey. Returns its account, or why it is refused: the passkey or its account was removed or is another one,
+ * the challenge was used, or the counter did not grow, which means that there is a copy of the authenticator.
  */
 export async function usePasskey(
   ctx: AuthMutationCtx,
   { passkeyId, challenge, counter, backedUp }: z.infer<typeof passkeyUseSchema>,
-  { now, owner }: { readonly now: number; readonly owner?: Id<"_users"> },
-): Promise<AuthDoc<"_passkeys"> | PasskeyRefusal> {
+  { now, isOwner }: { readonly now: number; readonly isOwner: (account: Owner) => boolean },
+): Promise<Owner | PasskeyRefusal> {
   const id = ctx.db.normalizeId("_passkeys", passkeyId);
   const passkey = id === null ? null : await ctx.db.get(id);
-  if (passkey === null || passkey.user !== (owner ?? passkey.user)) return "unknown_passkey";
+  const account = passkey === null ? null : await accountOf(ctx, passkey.owner);
+  if (passkey === null || account === null || !isOwner(account)) return "unknown_passkey";
   if (!await useChallenge(ctx, challenge)) return "invalid_challenge";
   if ((counter > 0 || passkey.counter > 0) && counter <= passkey.counter) return "passkey_copied";
   await ctx.db.patch(passkey._id, { counter, backedUp, lastUsedAt: now });
-  return passkey;
+  return account;
 }
 
 /** Uses a challenge, which works once. Returns whether it was unused. */

@@ -8,7 +8,10 @@ import { usePasskeySupport } from "./sign_in.ts";
 import { useTexts } from "./texts.ts";
 
 /** A step that replaces the controls. */
-type Step = { readonly name: "password" } | { readonly name: "rename"; readonly passkeyId: string };
+type Step = { readonly name: "password" } | {
+  readonly name: "rename";
+  readonly passkeyId: string | undefined;
+};
 
 /** The passkeys of the signed-in user, with their last use. */
 export function PasskeyList(): ReactNode {

@@ -111,11 +111,11 @@ function RecoveryCodes(
   { codes, onDone }: { readonly codes: readonly string[]; readonly onDone: () => void },
 ): ReactElement {
   const texts = useTexts();
-  const attempt = useAttempt();
   const [isCopied, setCopied] = useState(false);
-  const copy = async () => {
-    await navigator.clipboard.writeText(codes.join("\n"));
-    setCopied(true);
+  // Also on pages without HTTPS, which have no clipboard API. Where it fails, the codes stay selected.
+  const copy = () => {
+    getSelection()!.selectAllChildren(document.querySelector(".syncline-codes")!);
+    setCopied(document.execCommand("copy"));
   };
   return h(
     "div",
@@ -126,11 +126,10 @@ function RecoveryCodes(
       { className: "syncline-list syncline-codes", "aria-label": texts.recoveryCodesTitle },
       codes.map((code) => h("li", { key: code }, code)),
     ),
-    h(Problem, { attempt }),
     h(
       "div",
       { className: "syncline-row" },
-      h(Button, { attempt, onClick: copy }, isCopied ? texts.copied : texts.copy),
+      h(Button, { onClick: copy }, isCopied ? texts.copied : texts.copy),
       h(Button, { look: "main", onClick: onDone }, texts.done),
     ),
   );

@@ -33,7 +33,7 @@ const english = {
   emailVerified: "Your email address is confirmed. You can sign in now.",
   linkIgnored: "This sign-in was not started in this browser. Sign in here instead.",
   linkTitle: "Sign in with the link?",
-  linkQuestion: "This link was requested in another browser. Continue only if you requested it yourself.",
+  linkQuestion: "This link was requested in another browser. Continue only if you requested it.",
 
   secondStep: "Confirm that it is you",
   secondStepCode: "Code of your authenticator app",
@@ -63,13 +63,13 @@ const english = {
   newRecoveryCodes: "New recovery codes",
   recoveryCodesTitle: "Your recovery codes",
   recoveryCodesText:
-    "Each code signs you in once if you lose your phone. Store them safely: they are not shown again.",
+    "Each code signs you in once if you lose your phone. Store them: they are not shown again.",
   copy: "Copy",
   copied: "Copied",
   done: "Done",
 
   passkeysTitle: "Passkeys",
-  passkeysNone: "You have no passkeys. With one, you sign in with your fingerprint, face or PIN.",
+  passkeysNone: "With a passkey, you sign in with your fingerprint, face or PIN.",
   passkeysUnsupported: "This browser does not support passkeys.",
   passkeyAdd: "Add a passkey",
   passkeyUsed: (at: number | null) => at === null ? "Never used" : `Last used ${time(at)}`,

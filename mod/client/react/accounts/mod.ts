@@ -1,10 +1,11 @@
 /**
- * `syncline/react/accounts`: second factors and passkeys as React hooks, beside `syncline/react`.
+ * `syncline/react/accounts`: anonymous users, second factors and passkeys as React hooks, beside `syncline/react`.
  *
  * @module
  */
 "use client";
 
+export { useAnonymousSignIn } from "./use_anonymous_sign_in.ts";
 export { type PasskeysView, usePasskeys, usePasskeySignIn } from "./use_passkeys.ts";
 export {
   type SecondFactorView,

@@ -11,7 +11,7 @@ import { useQuery } from "../use_query.ts";
 export interface PasskeysView {
   /** `undefined` while they load, `null` if no one is signed in. */
   readonly passkeys: readonly OwnPasskey[] | null | undefined;
-  addPasskey(options?: { readonly name?: string; readonly password?: string }): Promise<string>;
+  addPasskey(options?: { readonly name?: string; readonly password?: string }): Promise<string | undefined>;
   provePasskey(): Promise<void>;
   renamePasskey(change: { readonly passkeyId: string; readonly name: string }): Promise<void>;
   removePasskey(passkeyId: string): Promise<void>;

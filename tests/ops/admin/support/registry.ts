@@ -8,6 +8,10 @@ export interface AdminRoute {
 }
 
 export interface Registry extends Disposable {
+  /** Paths of actions of the main process for clients' own accounts. */
+  readonly accountActions: readonly string[];
+  /** Endpoints below `/api/auth`. */
+  readonly accountRoutes: readonly AdminRoute[];
   /** Paths of admin actions of the main process. */
   readonly actions: readonly string[];
   readonly routes: readonly AdminRoute[];
@@ -21,18 +25,30 @@ export function watchFeatures(): Registry {
     seen.push(feature);
     return add.call(this, feature) as Added;
   };
+  const actionsBelow = (prefix: string): string[] => {
+    const paths = seen.flatMap(({ actions }) => [...actions?.keys() ?? []]);
+    return [...new Set(paths.filter((path) => path.startsWith(prefix)))].sort();
+  };
+  const routesBelow = (prefix: string): AdminRoute[] => {
+    const all = seen.flatMap(({ routes }) => routes ?? []).flatMap(({ at, app }) =>
+      app.routes.map(({ method, path }) => ({ method, path: `${at}${path}` }))
+    );
+    // Middleware in front of all routes is registered for all methods.
+    const own = all.filter(({ method, path }) => path.startsWith(prefix) && method !== "ALL");
+    return [...new Map(own.map((route) => [`${route.method} ${route.path}`, route])).values()];
+  };
   return {
+    get accountActions() {
+      return actionsBelow("_auth:");
+    },
+    get accountRoutes() {
+      return routesBelow("/api/auth");
+    },
     get actions() {
-      const paths = seen.flatMap(({ actions }) => [...actions?.keys() ?? []]);
-      return [...new Set(paths.filter((path) => path.startsWith("_admin/")))].sort();
+      return actionsBelow("_admin/");
     },
     get routes() {
-      const all = seen.flatMap(({ routes }) => routes ?? []).flatMap(({ at, app }) =>
-        app.routes.map(({ method, path }) => ({ method, path: `${at}${path}` }))
-      );
-      // Middleware in front of all routes is registered for all methods.
-      const own = all.filter(({ method, path }) => path.startsWith("/api/admin") && method !== "ALL");
-      return [...new Map(own.map((route) => [`${route.method} ${route.path}`, route])).values()];
+      return routesBelow("/api/admin");
     },
     [Symbol.dispose]() {
       Features.prototype.add = add;
