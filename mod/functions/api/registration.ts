@@ -55,7 +55,7 @@ export interface FunctionSpec {
   readonly kind: FunctionKind;
   readonly visibility: Visibility;
   /** Rejects unknown arguments; `null` accepts any. */
-  readonly args: z.ZodType<Record<string, unknown>> | null;
+  readonly args: ArgsSchema | null;
   readonly returns: z.ZodType | null;
   readonly handler: (ctx: unknown, args: Record<string, unknown>) => unknown;
 }
@@ -75,9 +75,12 @@ export function isZodSchema(value: unknown): value is z.ZodType {
   return typeof value === "object" && value !== null && "_zod" in value;
 }
 
-function argsSchema(args: unknown): z.ZodType<Record<string, unknown>> {
+type ArgsSchema = z.ZodType<Record<string, unknown>>;
+
+/** Checks the arguments of a declaration. Returns a function that makes their schema. */
+function argsSchema(args: unknown): () => ArgsSchema {
   if (isZodSchema(args)) {
-    if (args instanceof z.ZodObject) return args.strict();
+    if (args instanceof z.ZodObject) return () => args.strict();
     throw new TypeError("args must be an object of zod schemas, or a zod object");
   }
   if (typeof args !== "object" || args === null) {
@@ -88,7 +91,8 @@ function argsSchema(args: unknown): z.ZodType<Record<string, unknown>> {
     if (!isZodSchema(schema)) throw new TypeError(`args.${name} is not a zod schema`);
     shape[name] = schema;
   }
-  return zod.strictObject(shape);
+  const { strictObject } = zod;
+  return () => strictObject(shape);
 }
 
 function declare(kind: FunctionKind, visibility: Visibility, definition: unknown): unknown {
@@ -103,10 +107,15 @@ function declare(kind: FunctionKind, visibility: Visibility, definition: unknown
     );
   }
   if (returns !== undefined && !isZodSchema(returns)) throw new TypeError("returns must be a zod schema");
+  const makeArgs = args === undefined ? () => null : argsSchema(args);
+  let made: ArgsSchema | null = null;
   const spec: FunctionSpec = Object.freeze({
     kind,
     visibility,
-    args: args === undefined ? null : argsSchema(args),
+    // Most functions of the service are never called in a process.
+    get args() {
+      return made ??= makeArgs();
+    },
     returns: returns ?? null,
     handler: handler as FunctionSpec["handler"],
   });

@@ -1,6 +1,7 @@
 /** Schemas: strictness, messages, names, and the fingerprint that saves checking stored documents again. */
 import assert from "node:assert/strict";
 import { z } from "zod";
+import { functionSpec, untypedQuery } from "../../../mod/functions/api/registration.ts";
 import { schemaDefinition } from "../../../mod/functions/api/schema.ts";
 import { defineSchema, defineTable, id } from "../../../mod/functions/api/mod.ts";
 import type { TableShape } from "../../../mod/functions/api/schema.ts";
@@ -186,4 +187,14 @@ Deno.test("schemas with code have no fingerprint", () => {
     { a: z.preprocess((value) => value, z.string()) },
   ];
   for (const shape of shapes) assert.equal(definition(shape).fingerprint, undefined);
+});
+
+Deno.test("the schema of arguments is made once, from the arguments as they were declared", () => {
+  const args: Record<string, z.ZodType> = { a: z.string() };
+  const spec = functionSpec(untypedQuery({ args, handler: () => null }));
+  args["b"] = z.string();
+  assert.deepEqual(spec?.args?.safeParse({ a: "x" }).data, { a: "x" });
+  assert.equal(spec?.args?.safeParse({ a: "x", b: "y" }).success, false);
+  assert.equal(spec?.args, spec?.args);
+  assert.equal(functionSpec(untypedQuery(() => null))?.args, null);
 });
