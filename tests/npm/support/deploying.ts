@@ -80,7 +80,7 @@ export async function deploys(production: Production): Promise<number> {
   const tried = await production.deploy("--static dist --dry-run");
   assert.match(tried.text, /^\+ function tasks:add$[^]*^\+ table tasks$[^]*this was a dry run/m);
   assert.doesNotMatch(tried.text, /^- function/m);
-  const { text } = await production.here("deploy --static dist --env GREETING=hello");
+  const { text } = await production.deploy("--static dist --env GREETING=hello");
   assert.match(text, /^Set GREETING in ctx\.env\.$[^]*^Serving [0-9a-f]{32}/m);
   assert.equal(await production.there("env list"), "GREETING=hello\n");
   await production.there("env set GREETING=bye");
@@ -110,6 +110,9 @@ export async function changesSchema(machine: NodeMachine, production: Production
     await Deno.writeTextFile(schema, withKind("z.string()"));
     const mistyped = await production.here("deploy --static dist", { code: 1 });
     assert.match(mistyped.text, /^functions\/tasks\.ts\(\d+,\d+\): error TS2345: [^]*'kind' is missing/m);
+    // Without the edit the app has no type errors.
+    const files = [...mistyped.text.matchAll(/^(\S+)\(\d+,\d+\): error TS/gm)].map(([, name]) => name);
+    assert.deepEqual([...new Set(files)], ["functions/tasks.ts"]);
     const unfit = await production.deploy("--static dist", { code: UNFIT });
     assert.match(unfit.text, /^! \d+ documents? of tasks do(?:es)? not fit:$/m);
 
