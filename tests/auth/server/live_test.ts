@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { startTestServer, type TestSocket } from "./test_server.ts";
+import { startTestServer, type TestServer, type TestSocket } from "./test_server.ts";
 import { startSmtpServer } from "../mail/smtp_server.ts";
 
 const password = "correct horse";
@@ -45,22 +45,107 @@ export const callFromAction = untypedAction({
 
 const functions = { "schema.ts": SCHEMA, "notes.ts": NOTES };
 
-Deno.test("AR2 signing out ends the sockets of the session, and no other, with session has ended", async () => {
-  await using server = await startTestServer({ functions });
-  const { body: tokens } = await server.post("/api/auth/signup", { email: "a@example.com", password });
-  const { body: other } = await server.post("/api/auth/signin", { email: "a@example.com", password });
-  const sockets: TestSocket[] = [];
-  for (let i = 0; i < 50; i++) sockets.push(await server.socket(tokens.accessToken));
-  await using bystander = await server.socket(other.accessToken);
-  await Promise.all([...sockets, bystander].map((socket) => socket.identityVersion(1)));
-  await server.post("/api/auth/signout", {}, { bearer: tokens.accessToken });
-  for (const socket of sockets) {
-    await socket.closed;
-    const last = socket.messages.at(-1);
-    assert.deepEqual([last.type, last.error], ["AuthError", "session has ended"]);
-  }
-  bystander.send({ type: "Mutation", requestId: 1, udfPath: "notes:add", args: { text: "still here" } });
-  assert.equal((await bystander.message(({ type }) => type === "MutationResponse")).success, true);
+Deno.test("accounts of a server", async (t) => {
+  await using server = await startTestServer({ functions, config: { dev: true } });
+
+  await t.step("app code reads users, and cannot access other account tables", async () => {
+    const { body: tokens } = await server.post("/api/auth/signup", { email: "a@example.com", password });
+    const call = async (kind: string, path: string, args = {}) =>
+      (await server.post(`/api/${kind}`, { path, args })).body;
+    assert.deepEqual((await call("query", "notes:emails")).value, ["a@example.com"]);
+    for (const table of ["_passwords", "_sessions", "_refresh_tokens", "_codes", "_admins"]) {
+      const { status, errorMessage } = await call("query", "notes:read", { table });
+      assert.equal(status, "error");
+      assert.match(errorMessage, /belongs to the service/);
+    }
+    assert.match((await call("mutation", "notes:write", { id: tokens.userId })).errorMessage, /cannot write/);
+    const secret = { path: "_system/auth:findCredential", args: { kind: "user", email: "a@example.com" } };
+    const session = { path: "_system/auth:findSession", args: { sessionId: "x" } };
+    assert.match((await call("query", "notes:callQuery", session)).errorMessage, /There is no function/);
+    assert.match((await call("mutation", "notes:callMutation", secret)).errorMessage, /There is no function/);
+    for (const { path, args } of [secret, session]) {
+      for (const error of (await call("action", "notes:callFromAction", { path, args })).value) {
+        assert.match(error, /There is no function/);
+      }
+      for (const kind of ["query", "mutation", "action"]) {
+        assert.match((await call(kind, path, args)).errorMessage, /There is no function/);
+      }
+    }
+  });
+
+  await t.step(
+    "AR2 signing out ends the sockets of the session, and no other, with session has ended",
+    async () => {
+      const { body: tokens } = await server.post("/api/auth/signup", { email: "many@example.com", password });
+      const { body: other } = await server.post("/api/auth/signin", { email: "many@example.com", password });
+      const sockets: TestSocket[] = [];
+      for (let i = 0; i < 50; i++) sockets.push(await server.socket(tokens.accessToken));
+      await using bystander = await server.socket(other.accessToken);
+      await Promise.all([...sockets, bystander].map((socket) => socket.identityVersion(1)));
+      await server.post("/api/auth/signout", {}, { bearer: tokens.accessToken });
+      for (const socket of sockets) {
+        await socket.closed;
+        const last = socket.messages.at(-1);
+        assert.deepEqual([last.type, last.error], ["AuthError", "session has ended"]);
+      }
+      bystander.send({ type: "Mutation", requestId: 1, udfPath: "notes:add", args: { text: "still here" } });
+      assert.equal((await bystander.message(({ type }) => type === "MutationResponse")).success, true);
+    },
+  );
+
+  await t.step("functions know their caller, and query results are separate for each caller", async () => {
+    const [a, b] = await Promise.all(["b@example.com", "c@example.com"].map(async (email) => {
+      const { body } = await server.post("/api/auth/signup", { email, password });
+      const call = async (kind: string, path: string, args = {}) =>
+        (await server.post(`/api/${kind}`, { path, args }, { bearer: body.accessToken })).body;
+      await call("mutation", "notes:add", { text: email });
+      return { userId: body.userId, call };
+    }));
+    assert.ok(a && b);
+    for (const { userId, call } of [a, b]) {
+      const [who] = [(await call("query", "notes:who")).value];
+      assert.deepEqual(who.slice(0, 2), [userId, null]);
+      assert.match(who[2], /^[0-9a-z]{26}$/);
+    }
+    assert.deepEqual((await a.call("query", "notes:mine")).value, ["b@example.com"]);
+    assert.deepEqual((await b.call("query", "notes:mine")).value, ["c@example.com"]);
+    const anonymous = await server.post("/api/query", { path: "notes:who", args: {} });
+    assert.deepEqual(anonymous.body.value, [null, null, null]);
+    const wrong = await server.post("/api/query", { path: "notes:who", args: {} }, { bearer: "x.y.z" });
+    assert.deepEqual([wrong.status, wrong.body.errorData.code], [401, "invalid_token"]);
+  });
+
+  await t.step("the setup link is valid until the first administrator is created", async () => {
+    const [, token] = (server.setupLink ?? "").split("#svc_setup_token=");
+    const page = await fetch(server.setupLink ?? "");
+    assert.match(await page.text(), /built\/app\.js/);
+    const { status } = await server.post("/api/auth/admin/setup", {
+      token,
+      email: "admin@example.com",
+      password,
+    });
+    assert.equal(status, 200);
+    await server.restart();
+    assert.equal(server.setupLink, null);
+  });
+
+  await t.step(
+    "AT4 deleting auth_secret.key signs all users out, logs the other consequences, and keeps all accounts",
+    async () => {
+      const credential = { email: "signed-out@example.com", password };
+      const { body: tokens } = await server.post("/api/auth/signup", credential);
+      await server.restart();
+      const call = (bearer: string) => server.post("/api/query", { path: "notes:who", args: {} }, { bearer });
+      assert.equal((await call(tokens.accessToken)).status, 200);
+      await server.restart(() => Deno.remove(join(server.dataDir, "auth_secret.key")));
+      assert.equal((await call(tokens.accessToken)).status, 401);
+      const refused = await server.post("/api/auth/refresh", { refreshToken: tokens.refreshToken });
+      assert.equal(refused.body.errorData.code, "invalid_refresh_token");
+      const { status, body } = await server.post("/api/auth/signin", credential);
+      assert.deepEqual([status, body.userId], [200, tokens.userId]);
+      assert.match(server.logged.join("\n"), /warn .*all users are signed out.*signed URLs.*settings/);
+    },
+  );
 });
 
 Deno.test("AR3 AR4 a token that expires ends its socket; a refresh in time does not disturb it", async () => {
@@ -79,71 +164,6 @@ Deno.test("AR3 AR4 a token that expires ends its socket; a refresh in time does 
   assert.equal(lazy.messages.at(-1).error, "access token expired");
   fresh.send({ type: "Mutation", requestId: 1, udfPath: "notes:add", args: { text: "x" } });
   assert.equal((await fresh.message(({ type }) => type === "MutationResponse")).success, true);
-});
-
-Deno.test("functions know their caller, and query results are separate for each caller", async () => {
-  await using server = await startTestServer({ functions });
-  const [a, b] = await Promise.all(["a@example.com", "b@example.com"].map(async (email) => {
-    const { body } = await server.post("/api/auth/signup", { email, password });
-    const call = async (kind: string, path: string, args = {}) =>
-      (await server.post(`/api/${kind}`, { path, args }, { bearer: body.accessToken })).body;
-    await call("mutation", "notes:add", { text: email });
-    return { userId: body.userId, call };
-  }));
-  assert.ok(a && b);
-  for (const { userId, call } of [a, b]) {
-    const [who] = [(await call("query", "notes:who")).value];
-    assert.deepEqual(who.slice(0, 2), [userId, null]);
-    assert.match(who[2], /^[0-9a-z]{26}$/);
-  }
-  assert.deepEqual((await a.call("query", "notes:mine")).value, ["a@example.com"]);
-  assert.deepEqual((await b.call("query", "notes:mine")).value, ["b@example.com"]);
-  const anonymous = await server.post("/api/query", { path: "notes:who", args: {} });
-  assert.deepEqual(anonymous.body.value, [null, null, null]);
-  const wrong = await server.post("/api/query", { path: "notes:who", args: {} }, { bearer: "x.y.z" });
-  assert.deepEqual([wrong.status, wrong.body.errorData.code], [401, "invalid_token"]);
-});
-
-Deno.test("app code reads users, and cannot access other account tables", async () => {
-  await using server = await startTestServer({ functions, config: { dev: true } });
-  const { body: tokens } = await server.post("/api/auth/signup", { email: "a@example.com", password });
-  const call = async (kind: string, path: string, args = {}) =>
-    (await server.post(`/api/${kind}`, { path, args })).body;
-  assert.deepEqual((await call("query", "notes:emails")).value, ["a@example.com"]);
-  for (const table of ["_passwords", "_sessions", "_refresh_tokens", "_codes", "_admins"]) {
-    const { status, errorMessage } = await call("query", "notes:read", { table });
-    assert.equal(status, "error");
-    assert.match(errorMessage, /belongs to the service/);
-  }
-  assert.match((await call("mutation", "notes:write", { id: tokens.userId })).errorMessage, /cannot write/);
-  const secret = { path: "_system/auth:findCredential", args: { kind: "user", email: "a@example.com" } };
-  const session = { path: "_system/auth:findSession", args: { sessionId: "x" } };
-  assert.match((await call("query", "notes:callQuery", session)).errorMessage, /There is no function/);
-  assert.match((await call("mutation", "notes:callMutation", secret)).errorMessage, /There is no function/);
-  for (const { path, args } of [secret, session]) {
-    for (const error of (await call("action", "notes:callFromAction", { path, args })).value) {
-      assert.match(error, /There is no function/);
-    }
-    for (const kind of ["query", "mutation", "action"]) {
-      assert.match((await call(kind, path, args)).errorMessage, /There is no function/);
-    }
-  }
-});
-
-Deno.test("AT4 deleting auth_secret.key signs all users out, logs the other consequences, and keeps all accounts", async () => {
-  await using server = await startTestServer({ functions });
-  const credential = { email: "a@example.com", password };
-  const { body: tokens } = await server.post("/api/auth/signup", credential);
-  await server.restart();
-  const call = (bearer: string) => server.post("/api/query", { path: "notes:who", args: {} }, { bearer });
-  assert.equal((await call(tokens.accessToken)).status, 200);
-  await server.restart(() => Deno.remove(join(server.dataDir, "auth_secret.key")));
-  assert.equal((await call(tokens.accessToken)).status, 401);
-  const refused = await server.post("/api/auth/refresh", { refreshToken: tokens.refreshToken });
-  assert.equal(refused.body.errorData.code, "invalid_refresh_token");
-  const { status, body } = await server.post("/api/auth/signin", credential);
-  assert.deepEqual([status, body.userId], [200, tokens.userId]);
-  assert.match(server.logged.join("\n"), /warn .*all users are signed out.*signed URLs.*settings/);
 });
 
 Deno.test("emails are sent by the mail server; while it is down no request waits, and the email is sent later", async () => {
@@ -167,57 +187,44 @@ Deno.test("emails are sent by the mail server; while it is down no request waits
   assert.equal((await server.post("/api/auth/magic/verify", { email: "b@example.com", code })).status, 200);
 });
 
-Deno.test("AE2 forwarded addresses are used only behind a trusted proxy", async () => {
-  for (const trusted of [true, false]) {
-    await using server = await startTestServer({ config: { trustedProxies: trusted ? ["127.0.0.1"] : [] } });
+Deno.test("AE2 forwarded addresses are used only behind a trusted proxy", async (t) => {
+  const statusesOf = async (server: TestServer) => {
     const statuses = new Set<number>();
     for (let i = 0; i < 40; i++) {
       const headers = { "X-Forwarded-For": `198.51.100.${i}` };
-      const { status } = await server.post("/api/auth/magic/request", { email: `a${i}@example.com` }, {
-        headers,
-      });
-      statuses.add(status);
+      const body = { email: `a${i}@example.com` };
+      statuses.add((await server.post("/api/auth/magic/request", body, { headers })).status);
     }
-    assert.deepEqual([...statuses], trusted ? [200] : [200, 429]);
+    return [...statuses];
+  };
+  {
+    await using direct = await startTestServer({ config: { trustedProxies: [] } });
+    assert.deepEqual(await statusesOf(direct), [200, 429]);
   }
-});
-
-Deno.test("RT3 many tabs that refresh one session at the same time stay signed in", async () => {
   await using server = await startTestServer({ config: { trustedProxies: ["127.0.0.1"] } });
-  let { body: tokens } = await server.post("/api/auth/signup", { email: "a@example.com", password });
-  for (let round = 0; round < 10; round++) {
-    const answers = await Promise.all(
-      Array.from(
-        { length: 10 },
-        () => server.post("/api/auth/refresh", { refreshToken: tokens.refreshToken }),
-      ),
-    );
-    const [winner, ...more] = answers.filter(({ status }) => status === 200);
-    assert.equal(more.length, 0);
-    assert.ok(
-      answers.every(({ status, body }) => status === 200 || body.errorData.code === "stale_refresh_token"),
-    );
-    assert.ok(winner);
-    tokens = winner.body;
-  }
-  assert.equal(
-    (await server.post("/api/query", { path: "_auth:account", args: {} }, { bearer: tokens.accessToken }))
-      .status,
-    200,
-  );
-});
+  assert.deepEqual(await statusesOf(server), [200]);
 
-Deno.test("the setup link is valid until the first administrator is created", async () => {
-  await using server = await startTestServer();
-  const [, token] = (server.setupLink ?? "").split("#svc_setup_token=");
-  const page = await fetch(server.setupLink ?? "");
-  assert.match(await page.text(), /built\/app\.js/);
-  const { status } = await server.post("/api/auth/admin/setup", {
-    token,
-    email: "admin@example.com",
-    password,
+  await t.step("RT3 many tabs that refresh one session at the same time stay signed in", async () => {
+    let { body: tokens } = await server.post("/api/auth/signup", { email: "tabs@example.com", password });
+    for (let round = 0; round < 10; round++) {
+      const answers = await Promise.all(
+        Array.from(
+          { length: 10 },
+          () => server.post("/api/auth/refresh", { refreshToken: tokens.refreshToken }),
+        ),
+      );
+      const [winner, ...more] = answers.filter(({ status }) => status === 200);
+      assert.equal(more.length, 0);
+      assert.ok(
+        answers.every(({ status, body }) => status === 200 || body.errorData.code === "stale_refresh_token"),
+      );
+      assert.ok(winner);
+      tokens = winner.body;
+    }
+    assert.equal(
+      (await server.post("/api/query", { path: "_auth:account", args: {} }, { bearer: tokens.accessToken }))
+        .status,
+      200,
+    );
   });
-  assert.equal(status, 200);
-  await server.restart();
-  assert.equal(server.setupLink, null);
 });
