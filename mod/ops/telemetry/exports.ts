@@ -17,8 +17,8 @@ export interface CollectorOptions {
 /** Creates exporters, and logs the first failed export and the first success after which no signal fails. */
 export class Collector implements Disposable {
   readonly #options: CollectorOptions;
-  /** Whether the last export of each signal failed. A collector may accept only some of them. */
-  readonly #failed = new Map<TelemetrySignal, boolean>();
+  /** Result of the last export of each signal. A collector may accept only some of them. */
+  readonly #results = new Map<TelemetrySignal, "ok" | "unreachable" | "failed">();
   readonly #agents: HttpAgent[] = [];
   readonly #dropped: () => number;
   #closed = false;
@@ -64,12 +64,17 @@ export class Collector implements Disposable {
 
   /** Whether a last export is worth waiting for. If there was none of this signal, the others decide. */
   mayWork(signal: TelemetrySignal): boolean {
-    return !(this.#failed.get(signal) ?? this.#isFailing);
+    const result = this.#results.get(signal);
+    return result === undefined ? !this.#isFailing : result === "ok";
   }
 
   ended(signal: TelemetrySignal, { code, error }: ExportResult): void {
     const wasFailing = this.#isFailing;
-    this.#failed.set(signal, code !== 0);
+    this.#results.set(signal, code === 0 ? "ok" : isUnreachable(error) ? "unreachable" : "failed");
+    // A signal without new items would be failing forever.
+    if (code === 0) {
+      for (const [other, result] of this.#results) if (result === "unreachable") this.#results.delete(other);
+    }
     if (this.#isFailing === wasFailing) return;
     const { endpoint, log } = this.#options;
     if (!wasFailing) {
@@ -85,8 +90,13 @@ export class Collector implements Disposable {
   }
 
   get #isFailing(): boolean {
-    return [...this.#failed.values()].includes(true);
+    return [...this.#results.values()].some((result) => result !== "ok");
   }
+}
+
+/** Whether the collector did not answer, such as with `ECONNREFUSED`. Statuses of HTTP are numbers. */
+function isUnreachable(error: Error | undefined): boolean {
+  return error !== undefined && "code" in error && typeof error.code === "string";
 }
 
 interface Processor<Item> {

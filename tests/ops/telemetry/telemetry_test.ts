@@ -303,3 +303,21 @@ Deno.test("[OT6] an export ends at its deadline, also while the collector sends 
   await until(() => collector.spans.length === 1);
   await until(() => logged.includes("info Telemetry is exported again"));
 });
+
+Deno.test("[OT6] a signal without new items does not hide that the collector works or fails again", async () => {
+  const port = await freePort();
+  const { log, logged } = copiedLog();
+  await using made = telemetry(`http://127.0.0.1:${port}`, { log, exportMs: 300 });
+  const metrics = () => made.exportMetrics(() => Promise.resolve([]));
+  made.start("POST /api/query").end(200);
+  await until(() => logged.length === 1);
+  assert.match(logged[0] ?? "", /^warn Cannot export telemetry/);
+  await until(() => made.dropped.spans === 1);
+  {
+    await using _collector = new OtlpCollector(port);
+    await metrics();
+    assert.deepEqual(logged.slice(1), ["info Telemetry is exported again"]);
+  }
+  await metrics();
+  assert.deepEqual(logged.slice(2, 3), ["warn Cannot export telemetry metrics"]);
+});
