@@ -7,7 +7,8 @@ import { Icon, type IconName } from "../ui/controls.tsx";
 import { useState } from "react";
 import { useQuery } from "syncline/react";
 import { hrefOfDocument } from "../views/data/cell.tsx";
-import { labelOf } from "../ui/setting_words.ts";
+import { FAILURES } from "../server/outcomes.ts";
+import { labelOf, sectionsOf } from "../ui/setting_words.ts";
 import { href } from "./route.ts";
 import { toggleTheme } from "./theme.ts";
 import { views } from "./views.ts";
@@ -26,15 +27,22 @@ export function Palette({ open, onClose }: { readonly open: boolean; readonly on
   );
 }
 
-/** Ranks a match at the start of a word above one inside the name, and names above keywords. */
+const wordsOf = (text: string) => text.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean);
+
+/**
+ * Ranks a match at the start of a word above one inside the name, and names above keywords. Each word of the search may match
+ * another word of the entry.
+ */
 function scoreOf(value: string, search: string, keywords: readonly string[] = []): number {
   const wanted = search.trim().toLowerCase();
   const name = value.toLowerCase();
-  const begins = (text: string) =>
-    text.startsWith(wanted) || text.split(/[^\p{L}\p{N}]+/u).some((word) => word.startsWith(wanted));
-  if (begins(name)) return 1;
+  const wantedWords = wordsOf(search);
+  const begin = (words: readonly string[]) =>
+    wantedWords.length > 0 && wantedWords.every((wanted) => words.some((word) => word.startsWith(wanted)));
+  const words = wordsOf(value);
+  if (name.startsWith(wanted) || begin(words)) return 1;
   if (name.includes(wanted)) return 0.7;
-  return keywords.some((keyword) => begins(keyword.toLowerCase())) ? 0.5 : 0;
+  return begin([...words, ...keywords.flatMap(wordsOf)]) ? 0.5 : 0;
 }
 
 /** Unlike `go`, asks about unsaved edits. */
@@ -54,6 +62,7 @@ interface Entry {
 /** Minimum length of a search for users, which runs on the server. */
 const SEARCHED_FROM = 2;
 const USERS_FOUND = 5;
+const DAY_MS = 86_400_000;
 /** Matches document IDs. */
 const ID = /^[0-9a-z]{16,64}$/;
 
@@ -131,7 +140,7 @@ function useEntries(text: string): readonly Group[] {
         icon,
         text: title,
         value: title,
-        words: words.split(" "),
+        words: [words],
         run: () => visit([name]),
       })),
     ],
@@ -147,7 +156,7 @@ function useEntries(text: string): readonly Group[] {
     ],
     [
       "Functions",
-      functions.map(({ path }) => ({
+      functions.filter(({ ofService }) => !ofService).map(({ path }) => ({
         icon: "functions" as const,
         text: path,
         value: `function ${path}`,
@@ -166,13 +175,22 @@ function useEntries(text: string): readonly Group[] {
     ],
     [
       "Settings",
-      settings.map(({ name, description }) => ({
-        icon: "settings" as const,
-        text: labelOf(name),
-        value: `setting ${name}`,
-        words: [name.replace(/([A-Z])/g, " $1"), description],
-        run: () => visit(["settings", name]),
-      })),
+      sectionsOf(settings).flatMap(({ name, title, text, words = "", settings }) => [
+        {
+          icon: "settings" as const,
+          text: title,
+          value: `settings ${name}`,
+          words: [title, text, words],
+          run: () => visit(["settings", name]),
+        },
+        ...settings.map(({ name, description }) => ({
+          icon: "settings" as const,
+          text: `${title}: ${labelOf(name)}`,
+          value: `setting ${name}`,
+          words: [labelOf(name), name.replace(/([A-Z])/g, " $1"), description],
+          run: () => visit(["settings", name]),
+        })),
+      ]),
     ],
   ];
 }
@@ -184,19 +202,41 @@ const actions: readonly Entry[] = [
     value: "Back up now",
     run: () => visit(["backups"], { make: "true" }),
   },
+  {
+    icon: "backups",
+    text: "Restore one table or everything",
+    value: "Restore one table or everything",
+    words: ["earlier state yesterday undo point in time backup recover"],
+    run: () => visit(["backups"]),
+  },
   { icon: "users", text: "New user", value: "New user", run: () => visit(["users"], { make: "true" }) },
   {
     icon: "key",
     text: "New administrator",
     value: "New administrator",
-    words: ["access", "invite"],
+    words: ["access invite viewer editor owner account role"],
     run: () => visit(["administrators"], { make: "true" }),
+  },
+  {
+    icon: "key",
+    text: "New API key or deploy key",
+    value: "New API key or deploy key",
+    words: ["create token rotate"],
+    run: () => visit(["deploying"], { make: "true" }),
   },
   {
     icon: "logs",
     text: "Errors in the last 24 hours",
     value: "Errors in the last 24 hours",
-    run: () => visit(["logs"], { outcome: "error", from: String(Date.now() - 86_400_000) }),
+    words: ["failed runs failures yesterday last night"],
+    run: () => visit(["logs"], { outcome: FAILURES, from: String(Date.now() - DAY_MS) }),
+  },
+  {
+    icon: "logs",
+    text: "Errors in the last 7 days",
+    value: "Errors in the last 7 days",
+    words: ["failed runs failures week export"],
+    run: () => visit(["logs"], { outcome: FAILURES, from: String(Date.now() - 7 * DAY_MS) }),
   },
   {
     icon: "theme",

@@ -10,7 +10,8 @@ import { toggleTheme } from "./theme.ts";
 import { viewGroups } from "./view_names.ts";
 import { viewNamed } from "./views.ts";
 
-const Palette = lazy(async () => ({ default: (await import("./palette.tsx")).Palette }));
+const loadPalette = () => import("./palette.tsx");
+const Palette = lazy(async () => ({ default: (await loadPalette()).Palette }));
 const Shortcuts = lazy(async () => ({ default: (await import("./shortcuts.tsx")).Shortcuts }));
 const TaskStrip = lazy(async () => {
   // Load the view first.
@@ -29,6 +30,8 @@ export function Shell() {
     setPalette(false);
     setHelp(false);
   }, [name]);
+  // Keys typed right after Ctrl+K would be lost while the palette loads.
+  useEffect(() => afterFirstView(() => void loadPalette().catch(() => {})), []);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if ((event.metaKey || event.ctrlKey) && event.key.toLowerCase() === "k") {

@@ -19,12 +19,22 @@ export interface ViewGroup<View extends ViewName = ViewName> {
 const groups = [
   {
     title: null,
-    views: [{ name: "overview", title: "Overview", icon: "overview", words: "home health status" }],
+    views: [{
+      name: "overview",
+      title: "Overview",
+      icon: "overview",
+      words: "home health status issues slowest",
+    }],
   },
   {
     title: "Data",
     views: [
-      { name: "data", title: "Data", icon: "data", words: "tables documents schema indexes export import" },
+      {
+        name: "data",
+        title: "Data",
+        icon: "data",
+        words: "tables documents schema missing indexes export import csv query console edit undo restore",
+      },
       { name: "users", title: "Users", icon: "users", words: "accounts sessions impersonate sign in as" },
       { name: "files", title: "Files", icon: "files", words: "storage uploads images" },
     ],
@@ -36,27 +46,38 @@ const groups = [
         name: "functions",
         title: "Functions",
         icon: "functions",
-        words: "api queries mutations actions run http rest curl python openapi client",
+        words: "api queries mutations actions run http rest curl python openapi client " +
+          "slowest slow query performance explain missing index",
       },
       { name: "schedule", title: "Schedule", icon: "schedule", words: "jobs crons" },
-      { name: "versions", title: "Versions", icon: "versions", words: "deploy rollback code release" },
+      {
+        name: "versions",
+        title: "Versions",
+        icon: "versions",
+        words: "deploy rollback code release compare two versions diff sources",
+      },
       {
         name: "deploying",
         title: "Deployment",
         icon: "deploying",
-        words: "deploy keys api keys environment variables env secrets migrations",
+        words: "rotate replace revoke deploy keys api keys environment variables env secrets migrations",
       },
     ],
   },
   {
     title: "Operate",
     views: [
-      { name: "logs", title: "Logs", icon: "logs", words: "execution log errors runs tail search" },
+      {
+        name: "logs",
+        title: "Logs",
+        icon: "logs",
+        words: "execution log errors failures failed runs tail search export",
+      },
       {
         name: "backups",
         title: "Backups",
         icon: "backups",
-        words: "restore archive download replication point in time",
+        words: "restore archive download replication point in time one table yesterday",
       },
       {
         name: "live",
@@ -75,13 +96,23 @@ const groups = [
   {
     title: "Administer",
     views: [
-      { name: "administrators", title: "Administrators", icon: "key", words: "admins password access" },
-      { name: "audit", title: "Audit log", icon: "audit", words: "who did what history changes" },
+      {
+        name: "administrators",
+        title: "Administrators",
+        icon: "key",
+        words: "admins password access roles viewer editor owner",
+      },
+      {
+        name: "audit",
+        title: "Audit log",
+        icon: "audit",
+        words: "who did what history changes changed deleted removed document",
+      },
       {
         name: "settings",
         title: "Settings",
         icon: "settings",
-        words: "options mail smtp signups bucket s3 rate limits",
+        words: "options mail smtp signups sign in providers alerts bucket s3 rate limits",
       },
     ],
   },

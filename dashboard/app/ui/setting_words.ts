@@ -9,6 +9,8 @@ interface SectionSpec {
   readonly name: string;
   readonly title: string;
   readonly text: string;
+  /** Further words that find it in the command palette. */
+  readonly words?: string;
   /** Matches the names of its settings. */
   readonly settings: RegExp;
   readonly test?: SectionTest;
@@ -35,6 +37,7 @@ const SECTIONS: readonly SectionSpec[] = [
     name: "providers",
     title: "Sign-in providers",
     text: "",
+    words: "add google github microsoft apple gitlab discord oauth oidc openid login",
     settings: /^authConfig$/,
   },
   {
@@ -53,6 +56,7 @@ const SECTIONS: readonly SectionSpec[] = [
   {
     name: "alerts",
     title: "Alerts",
+    words: "set alert notify webhook slack discord email",
     text: "Recipients of messages about issues of the overview, when they begin and when they end.",
     settings: /^alert/,
     test: "alerts",
@@ -103,7 +107,11 @@ interface Wording {
 
 const WORDINGS: Readonly<Record<string, Wording>> = {
   appName: { label: "App name" },
-  authRedirectUrl: { label: "App URLs" },
+  authRedirectUrl: {
+    label: "App URLs",
+    description: "URLs that mail links and sign-in redirects may use, including paths below them. " +
+      "The first one is the default.",
+  },
   environmentName: { label: "Environment" },
   environmentColor: { label: "Environment color" },
   disableSignups: {
@@ -133,7 +141,14 @@ const WORDINGS: Readonly<Record<string, Wording>> = {
   },
   anonymousSignIn: { label: "Allow anonymous users" },
   anonymousUserTtl: { label: "Lifetime of anonymous users" },
-  userKeys: { label: "Functions for API keys of users" },
+  userKeys: {
+    label: "Functions for API keys of users",
+    description: "Functions that API keys of users may call, such as tasks:*. Empty: users create no keys.",
+  },
+  rateLimits: {
+    label: "Rate limits",
+    description: "Rate limits of the auth endpoints, as name=burst/perMinute.",
+  },
   requireVerification: {
     label: "Require a verified email address",
     description: "Users sign in only after they have confirmed their email address.",
@@ -150,7 +165,7 @@ const WORDINGS: Readonly<Record<string, Wording>> = {
   mailChange: { label: "Address change" },
   mailDevice: { label: "New device" },
   mailTemplates: { label: "Template folder" },
-  alertMail: { label: "Email addresses" },
+  alertMail: { label: "Email addresses", description: "Addresses that receive alerts." },
   alertWebhook: {
     label: "Webhooks",
     description:
