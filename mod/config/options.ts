@@ -937,7 +937,7 @@ export const options = {
     parse: parseText,
     default: null,
     defaultText: "none",
-    description: "Name of this environment, shown in the dashboard's side bar, such as Production",
+    description: "Name of this environment, shown in the dashboard's sidebar, such as Production",
     commands: ["serve"],
     setting: {},
   }),

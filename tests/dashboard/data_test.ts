@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { until } from "../support/waiting.ts";
-import { checkAppearances, testDashboard } from "./support/dashboard_page.ts";
+import { checkAppearances, checkDialog, testDashboard } from "./support/dashboard_page.ts";
 
 const WIDE = 500;
 const MARKUP = "<img src=x onerror=\"document.title='run'\"><b>bold</b>";
@@ -51,6 +51,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
       await go("data/orders");
       await button("New document").click();
       await editor().waitFor();
+      await checkDialog(dashboard, "new document");
       await fillEditor('{ "title": "Lamp", "state": "open" }');
       await button("Save").click();
       await waitForText("total:");
@@ -425,7 +426,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await page.getByLabel("Field of column Product").selectOption("title");
     await button("Check file").click();
     await waitForText("The row is valid.");
-    assert.deepEqual(await dashboard.violations(), []);
+    await checkDialog(dashboard, "import");
     await button("Import 1 row").click();
     await cell("Shelf, oak").waitFor();
     // Its documents are visible before it ends, and a server runs one import at a time.
@@ -504,6 +505,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await page.getByRole("checkbox", { name: "Select this document" }).nth(1).check();
     await button("Set field on 2").click();
     await page.getByLabel("Field", { exact: true }).selectOption("total");
+    await checkDialog(dashboard, "set a field");
     await page.getByLabel("total", { exact: true }).fill("70");
     await button("Set field").click();
     await waitForText("Set total on 2 documents");
@@ -578,6 +580,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
   await t.step("the schema of a table is shown with its indexes", async () => {
     await choose("More about this table", "Schema and indexes");
     await waitForText("search_title");
+    await checkDialog(dashboard, "schema and indexes");
     await keys("Escape");
   });
 

@@ -1,4 +1,5 @@
 /** The dashboard's view of rooms, streams and rate limits in a browser. */
+import assert from "node:assert/strict";
 import { SynclineClient } from "../../mod/client/mod.ts";
 import { joinRoom } from "../../mod/client/presence/mod.ts";
 import { checkAppearances, testDashboard } from "./support/dashboard_page.ts";
@@ -29,6 +30,8 @@ testDashboard("rooms, streams and rate limits", { functions }, async (dashboard,
   await t.step("PR7 a room shows its members with their state", async () => {
     const client = new SynclineClient(server.url, { polling: false, webSocket: WebSocket });
     joinRoom(client, "lobby", { cursor: 7 });
+    const background = await button("lobby").evaluate((room) => getComputedStyle(room).backgroundColor);
+    assert.equal(background, "rgba(0, 0, 0, 0)");
     await button("lobby").click();
     await page.getByRole("row").filter({ hasText: '{"name":"Linus"}' }).filter({ hasText: '{"cursor":7}' })
       .waitFor();

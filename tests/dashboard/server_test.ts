@@ -4,8 +4,8 @@ import { Buffer } from "node:buffer";
 import { join } from "node:path";
 import { anonymous } from "../../mod/functions/identity.ts";
 import { startOfflineHost } from "../../mod/server/offline_host.ts";
-import { until } from "../support/waiting.ts";
-import { admin, checkAppearances, testDashboard } from "./support/dashboard_page.ts";
+import { found, until } from "../support/waiting.ts";
+import { admin, checkAppearances, checkDialog, testDashboard } from "./support/dashboard_page.ts";
 
 const functions = {
   "schema.ts": `import { defineSchema, defineTable, id } from "syncline/server";
@@ -106,6 +106,14 @@ testDashboard("overview, files, schedule, backups and replication", {
     ) {
       await page.getByRole("img", { name: new RegExp(`^${title} over the last hour`) }).waitFor();
     }
+    const errors = page.getByRole("figure", { name: /^Errors/ });
+    await errors.getByRole("img").click({ position: { x: 10, y: 10 } });
+    await button("Remove filter outcome: error, timeout or refused").waitFor();
+    await waitForText("No matching runs");
+    await page.goBack();
+    await errors.getByRole("link", { name: "Errors" }).click();
+    await page.getByRole("button", { name: "notes:fail", exact: true }).first().waitFor();
+    await page.goBack();
     const calls = page.getByRole("figure", { name: /^Calls/ });
     const { width = 0 } = await calls.getByRole("img").boundingBox() ?? {};
     // A new minute may have started since, so check the latest ones.
@@ -186,6 +194,7 @@ testDashboard("overview, files, schedule, backups and replication", {
       const commit = (text: string) =>
         page.getByRole("region", { name: /^Commit/ }).filter({ hasText: text });
       await commit("inserted").getByText("by anonymous in").waitFor();
+      await checkDialog(dashboard, "document history");
       await commit("inserted").getByRole("link", { name: "notes:add" }).waitFor();
       await commit("changed").getByText(`by ${admin.email} in`).waitFor();
       await commit("changed").getByRole("cell", { name: '"first words"' }).waitFor();
@@ -251,6 +260,7 @@ testDashboard("overview, files, schedule, backups and replication", {
     await go("files");
     await page.getByRole("list").getByRole("link").getByText("5 bytes").click();
     await dialog.getByText("SHA-256").waitFor();
+    await checkDialog(dashboard, "file");
     await dialog.getByRole("button", { name: "Find" }).click();
     await dialog.getByText("orphan").waitFor();
     await keys("Escape");
@@ -353,6 +363,7 @@ testDashboard("overview, files, schedule, backups and replication", {
     await go("backups");
     await waitForText("No backups yet");
     await button("Back up now").click();
+    await checkDialog(dashboard, "back up now");
     await page.getByLabel("Include the execution log").check();
     await button("Back up").click();
     await waitForText("Backup created.");
@@ -495,6 +506,41 @@ testDashboard("overview, files, schedule, backups and replication", {
     await waitForText("Snapshot uploaded.");
   });
 
+  await t.step(
+    "DA24 one table is copied from a point in time, starting at the menu of the table",
+    async () => {
+      const id = await call("notes:add", { text: "copied back" });
+      const { body: { accessToken } } = await server.post("/api/auth/admin/signin", admin);
+      const fetched = async (path: string) => {
+        const headers = { Authorization: `Bearer ${accessToken}` };
+        return await (await fetch(`${server.url}/api/admin/${path}`, { headers })).json();
+      };
+      const { ts } = await fetched("stats");
+      const replicated = await found(async () => {
+        const status = await fetched("replication");
+        const shipped = (status.generations ?? []).flatMap(({ ranges }: { ranges: { toTs: number }[] }) =>
+          ranges.map(({ toTs }) => toTs)
+        );
+        return Math.max(...shipped) >= ts ? status : null;
+      });
+      // The newest state offered stays that of the note.
+      await page.route("**/api/admin/replication", (route) => route.fulfill({ json: replicated }));
+      await asAdmin("_admin/data:remove", { ids: [id] });
+      await go("data/notes");
+      await choose("More about this table", "Restore an earlier state…");
+      await page.locator("#point-in-time:focus").waitFor();
+      await button("Copy one table…").click();
+      await dialog.getByRole("heading", { name: /^Copy one table as of / }).waitFor();
+      await checkDialog(dashboard, "copy one table");
+      assert.equal(await dialog.getByLabel("Table").inputValue(), "notes");
+      await button("Copy table").click();
+      await waitForText(/\d documents? copied\.$/);
+      assert.ok((await call("notes:list", {}, "query")).some(({ _id }: { _id: string }) => _id === id));
+      assert.equal(await staged().count(), 0);
+      await page.unroute("**/api/admin/replication");
+    },
+  );
+
   await t.step("PT4 a point in time is chosen with the slider, and its restore prepared", async () => {
     await call("notes:add", { text: "two" });
     await go("overview");
@@ -590,11 +636,13 @@ testDashboard("overview, files, schedule, backups and replication", {
   await t.step("DA11 a deploy key is created, shown once and revoked", async () => {
     await go("deploying");
     await button("New API key").click();
+    await checkDialog(dashboard, "new API key");
     await page.getByLabel("Name").fill("CI");
     await page.getByLabel("Key for deploys only").check();
     await button("Create key").click();
     const key = await page.getByRole("textbox", { name: "API key" }).inputValue();
     assert.match(key, /^syncline_deploy_/);
+    await checkDialog(dashboard, "created key");
     const withKey = await fetch(`${server.url}/api/admin/functions/versions`, {
       headers: { Authorization: `Bearer ${key}` },
     });
@@ -603,6 +651,21 @@ testDashboard("overview, files, schedule, backups and replication", {
     await button("Done").click();
     await page.getByRole("cell", { name: admin.email }).waitFor();
     assert.ok(!(await page.content()).includes(key));
+    // Its replacement has the same permissions, and both work until the old one is revoked.
+    await button("Replace CI").click();
+    assert.equal(await page.getByLabel("Key for deploys only").isChecked(), true);
+    await button("Create key").click();
+    const other = await page.getByRole("textbox", { name: "API key" }).inputValue();
+    const statusOf = async (key: string) => {
+      const headers = { Authorization: `Bearer ${key}` };
+      const response = await fetch(`${server.url}/api/admin/functions/versions`, { headers });
+      await response.body?.cancel();
+      return response.status;
+    };
+    assert.deepEqual([await statusOf(key), await statusOf(other)], [200, 200]);
+    await button("Revoke the old key").click();
+    await waitForText("Old key revoked.");
+    assert.deepEqual([await statusOf(key), await statusOf(other)], [401, 200]);
     await button("Revoke CI").click();
     await button("Revoke key").click();
     await waitForText("No API keys");
@@ -627,6 +690,7 @@ testDashboard("overview, files, schedule, backups and replication", {
   await t.step("DA11 a variable is set, shown on request and deleted", async () => {
     await waitForText("No environment variables");
     await button("New variable").click();
+    await checkDialog(dashboard, "new variable");
     await page.getByLabel("Name").fill("MAIL_KEY");
     await page.getByLabel("Value", { exact: true }).fill("<b>secret</b>");
     await keys("Escape");
@@ -644,6 +708,7 @@ testDashboard("overview, files, schedule, backups and replication", {
 
   await t.step("DA11 a migration is run after a dry run and shows its progress", async () => {
     await button("Run a migration…").click();
+    await checkDialog(dashboard, "migration");
     await page.getByLabel("Internal mutation").selectOption("notes:stamp");
     await page.getByLabel("Table").selectOption("notes");
     await button("Dry run").click();

@@ -4,7 +4,7 @@ import { startSmtpServer } from "../auth/mail/smtp_server.ts";
 import { openIdSecret, startOpenIdServer } from "../auth/support/open_id_server.ts";
 import { FakeBucket } from "../ops/scheduled/fake_bucket.ts";
 import { defaultOptions } from "../server/support/fake_backend.ts";
-import { admin, checkAppearances, testDashboard } from "./support/dashboard_page.ts";
+import { admin, checkAppearances, checkDialog, testDashboard } from "./support/dashboard_page.ts";
 
 const flag = { by: "flag", text: "Flagged" } as const;
 
@@ -84,7 +84,12 @@ testDashboard("forms of settings", {
     async () => {
       await go("settings/providers");
       await waitForText("No providers");
+      const shadowOf = (section: string) =>
+        page.getByRole("navigation", { name: "Sections" }).getByRole("link", { name: section, exact: true })
+          .evaluate((link) => getComputedStyle(link).boxShadow);
+      assert.notEqual(await shadowOf("Sign-in providers"), await shadowOf("Mail"));
       await button("Add a provider").click();
+      await checkDialog(dashboard, "provider");
       await dialog.getByLabel("Provider").selectOption("OpenID Connect");
       await dialog.getByLabel("Name").fill("work");
       assert.equal(await dialog.getByLabel("Callback address").inputValue(), callback);
@@ -144,6 +149,7 @@ testDashboard("forms of settings", {
     await dialog.getByLabel("Bucket").fill("s3://files/tests");
     await button("Test").click();
     await dialog.getByText("need access keys").waitFor();
+    await checkDialog(dashboard, "test of a bucket");
     await asAdmin("_admin/settings:set", { changes }, "action");
     await button("Test").click();
     await dialog.getByText("Remove", { exact: true }).waitFor();

@@ -1,7 +1,7 @@
 /** The dashboard's versions in a browser: rollback, history, sources and their differences. */
 import assert from "node:assert/strict";
 import { bundleOf } from "../ops/deploy/support.ts";
-import { admin, checkAppearances, testDashboard } from "./support/dashboard_page.ts";
+import { admin, checkAppearances, checkDialog, testDashboard } from "./support/dashboard_page.ts";
 
 const versionOf = (text: string) =>
   `import { untypedQuery } from "syncline/server";\nexport const which = untypedQuery({ handler: () => "${text}" });`;
@@ -60,6 +60,7 @@ export default crons;`,
     await button("Roll back…").first().click();
     const dialog = page.getByRole("dialog");
     await dialog.getByText("Table notes: 2 documents will be out of reach of functions").waitFor();
+    await checkDialog(dashboard, "rollback");
     await dialog.getByText("app:extra: 2 pending jobs will fail when due").waitFor();
     await dialog.getByRole("region", { name: "Functions" }).getByText("app:add removed").waitFor();
     await dialog.getByRole("region", { name: "Cron jobs" }).getByText("sweep removed").waitFor();
@@ -174,7 +175,8 @@ export default crons;`,
     await waitForText("Canceled.");
     await button("Retry").first().click();
     await waitForText("app:extra scheduled again.");
-    await page.getByRole("cell", { name: "failed" }).waitFor();
+    // The error is shown, and leads to the runs.
+    await page.getByRole("cell", { name: /^failed \S/ }).getByRole("link").waitFor();
     assert.deepEqual(await dashboard.violations(), []);
     await go("versions");
   });
@@ -191,7 +193,9 @@ export default crons;`,
   await t.step(
     "DA7 axe finds no accessibility violations",
     async () => {
-      await checkAppearances(dashboard, ["versions"]);
+      const link = page.getByRole("row", { name: /live/ }).getByRole("link", { name: "Compare" });
+      const [, compared = ""] = (await link.getAttribute("href") ?? "").split("#/");
+      await checkAppearances(dashboard, ["versions", compared, compared.replace(/\?.*/, "")]);
     },
   );
 });

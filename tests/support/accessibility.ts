@@ -29,11 +29,12 @@ export async function violations(page: Page): Promise<string[]> {
   });
 }
 
-/** Light and dark theme, and a phone. */
+/** Light and dark theme, on a desktop and on a phone. */
 export const appearances = [
   { name: "light", colorScheme: "light", width: 1280 },
   { name: "dark", colorScheme: "dark", width: 1280 },
   { name: "phone", colorScheme: "light", width: 390 },
+  { name: "dark phone", colorScheme: "dark", width: 390 },
 ] as const;
 
 /** Checks the current state of a page with axe in each of {@linkcode appearances}, without horizontal scrolling. */

@@ -2,7 +2,7 @@
  * A small line chart, which shows the values of the time under the pointer, and events as vertical lines. It is plain SVG in
  * the theme's colours, because some hundred points do not justify a chart library.
  */
-import { type PointerEvent, useId } from "react";
+import { type MouseEvent, useId } from "react";
 import { dayText, minuteText } from "./format.tsx";
 
 export interface Series {
@@ -32,6 +32,8 @@ export interface ChartProps {
   /** Index of the highlighted time, shared by all charts, or `null`. */
   readonly highlighted: number | null;
   readonly onHighlight: (position: number | null) => void;
+  /** Returns the address of what the chart counts. The title leads to all of it, a click to that of one time. */
+  readonly hrefOf?: (span: { readonly from: number; readonly to: number }) => string;
 }
 
 const WIDTH = 240;
@@ -40,7 +42,7 @@ const HEIGHT = 48;
 const DAY_MS = 86_400_000;
 
 export function Chart(
-  { title, text, series, times, marks, format, now, highlighted, onHighlight }: ChartProps,
+  { title, text, series, times, marks, format, now, highlighted, onHighlight, hrefOf }: ChartProps,
 ) {
   const id = useId();
   const [first = 0, last = 0] = [times[0], times.at(-1)];
@@ -59,16 +61,23 @@ export function Chart(
   const newest = series[0]?.values.findLast((value) => value !== null) ?? null;
   const at = highlighted === null ? undefined : times[highlighted];
 
-  function point({ clientX, currentTarget }: PointerEvent<SVGSVGElement>): void {
+  function positionOf({ clientX, currentTarget }: MouseEvent<SVGSVGElement>): number {
     const { left, width } = currentTarget.getBoundingClientRect();
     const position = Math.round((clientX - left) / width * (times.length - 1));
-    onHighlight(Math.max(0, Math.min(times.length - 1, position)));
+    return Math.max(0, Math.min(times.length - 1, position));
+  }
+
+  function open(event: MouseEvent<SVGSVGElement>): void {
+    const from = times[positionOf(event)];
+    if (hrefOf !== undefined && from !== undefined) location.hash = hrefOf({ from, to: from + step });
   }
 
   return (
     <figure className="chart" aria-labelledby={id}>
       <figcaption id={id}>
-        <span className="grow quiet">{title}</span>
+        <span className="grow quiet">
+          {hrefOf === undefined ? title : <a href={hrefOf({ from: first, to: last + step })}>{title}</a>}
+        </span>
         <strong>{now ?? (newest === null ? "–" : format(newest))}</strong>
       </figcaption>
       <div className="chart-plot">
@@ -80,7 +89,9 @@ export function Chart(
           aria-label={`${title} ${text}: ${
             known.length === 0 ? "no data yet" : `at most ${format(Math.max(...known))}`
           }`}
-          onPointerMove={point}
+          onPointerMove={(event) => onHighlight(positionOf(event))}
+          onClick={open}
+          data-opens={hrefOf !== undefined || undefined}
           onPointerLeave={() => onHighlight(null)}
         >
           <line className="chart-base" x1="0" x2={WIDTH} y1={HEIGHT - 1} y2={HEIGHT - 1} />

@@ -75,7 +75,7 @@ function Busy({ children }: { readonly children: ReactNode }) {
 
 interface FieldTexts {
   readonly label: string;
-  readonly hint?: string | undefined;
+  readonly hint?: ReactNode;
   readonly error?: string | null | undefined;
 }
 

@@ -21,7 +21,9 @@ export function Menu(
   return (
     <DropdownMenu.Root modal={false}>
       <DropdownMenu.Trigger asChild>
-        <Button tone="plain" aria-label={label}>{trigger ?? <Icon name="more" />}</Button>
+        <Button {...trigger === undefined && { tone: "plain" }} aria-label={label}>
+          {trigger ?? <Icon name="more" />}
+        </Button>
       </DropdownMenu.Trigger>
       <DropdownMenu.Portal>
         <DropdownMenu.Content className="menu" align="end" sideOffset={4}>

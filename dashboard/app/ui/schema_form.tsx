@@ -12,6 +12,7 @@ import {
   typeText,
 } from "../server/json_schema.ts";
 import { parseJson, parseObject } from "../server/json_text.ts";
+import { href } from "../shell/route.ts";
 import { SelectField, TextField } from "./controls.tsx";
 
 export type Fields = Readonly<Record<string, unknown>>;
@@ -111,10 +112,16 @@ function SchemaField(field: FieldProps) {
     );
   }
   if (plain["type"] === "string") {
+    const table = tableOf(schema);
     return (
       <TextField
         label={name}
-        hint={tableOf(schema) === null ? hint : `${hint}: its _id`}
+        hint={table === null ? hint : (
+          <>
+            ID of a document in <a href={href(["data", table])}>{table}</a>
+            {required ? "" : ", optional"}
+          </>
+        )}
         value={typeof value === "string" ? value : ""}
         spellCheck={false}
         onChange={(event) => {

@@ -189,7 +189,7 @@ function* functionIssues(
       tone: "bad",
       text: `${path} failed in ${shown(errors)} of ${shown(calls)} calls in the last hour.`,
       act: "View runs",
-      view: `logs?${new URLSearchParams({ function: path, outcome: "error" })}`,
+      view: `logs?${new URLSearchParams({ function: path, outcome: "error,timeout,refused" })}`,
     };
   }
   const p95Of = ({ p95 }: Pick<FunctionStats, "p95">) => p95 ?? 0;

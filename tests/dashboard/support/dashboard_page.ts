@@ -125,7 +125,7 @@ function dashboardPage(
   };
 }
 
-/** Checks views with axe in light and dark theme and on a phone. */
+/** Checks views with axe in light and dark theme, on a desktop and on a phone. */
 export async function checkAppearances(
   { page, go, violations }: DashboardPage,
   views: readonly string[],
@@ -139,13 +139,54 @@ export async function checkAppearances(
       assert.deepEqual(await violations(), [], `${view}, ${name}`);
       const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       assert.equal(wide, 0, `${view}, ${name}: the page scrolls horizontally`);
-      if (name !== "phone") continue;
-      const tables = await page.locator(".table-scroll").evaluateAll((all) =>
-        all.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent?.slice(0, 80))
-      );
-      assert.deepEqual(tables, [], `${view}, ${name}: a table scrolls horizontally`);
+      if (name === "phone") await checkTables(page, view);
     }
   }
+  await page.emulateMedia({ colorScheme: "light" });
+  // Between a phone and a desktop, cells must not be covered by the actions of their row.
+  await page.setViewportSize({ width: 1024, height: 800 });
+  for (const view of views) {
+    await go(view);
+    await page.waitForFunction(() => !document.querySelector("#view")?.textContent?.includes("Loading…"));
+    const covered = await page.locator(".table[data-actions]").evaluateAll((all) =>
+      all.filter((one) => one.scrollWidth > (one.parentElement?.clientWidth ?? 0))
+        .map((one) => one.textContent?.slice(0, 80))
+    );
+    assert.deepEqual(covered, [], `${view}: actions cover cells`);
+  }
+  await page.setViewportSize({ width: 1280, height: 800 });
+}
+
+/** Checks that tables fit on a phone, and that the titles of columns do not cover the values of cards. */
+async function checkTables(page: Page, view: string): Promise<void> {
+  const wide = await page.locator(".table-scroll").evaluateAll((all) =>
+    all.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent?.slice(0, 80))
+  );
+  assert.deepEqual(wide, [], `${view}: a table scrolls horizontally on a phone`);
+  const covered = await page.locator(".table[data-cards] td").evaluateAll((all) =>
+    all.filter((cell) => {
+      const title = getComputedStyle(cell, "::before");
+      return title.content !== "none" &&
+        parseFloat(getComputedStyle(cell).paddingLeft) < parseFloat(title.width);
+    }).map((cell) => cell.textContent)
+  );
+  assert.deepEqual(covered, [], `${view}: the title of a column covers a value on a phone`);
+}
+
+/** Checks the open dialog or sheet with axe in light theme, and in dark theme on a phone. */
+export async function checkDialog({ page, violations }: DashboardPage, name: string): Promise<void> {
+  await page.getByRole("dialog").first().waitFor();
+  assert.deepEqual(await violations(), [], `${name}, light`);
+  await page.emulateMedia({ colorScheme: "dark" });
+  await page.setViewportSize({ width: 390, height: 800 });
+  assert.deepEqual(await violations(), [], `${name}, dark phone`);
+  const wide = await page.evaluate(() =>
+    [...document.querySelectorAll("[role=dialog]")].filter((one) => {
+      const { left, right } = one.getBoundingClientRect();
+      return left < 0 || right > innerWidth || one.scrollWidth > one.clientWidth;
+    }).length
+  );
+  assert.equal(wide, 0, `${name}: the dialog does not fit on a phone`);
   await page.emulateMedia({ colorScheme: "light" });
   await page.setViewportSize({ width: 1280, height: 800 });
 }

@@ -83,7 +83,7 @@ export function Backups() {
         {value?.backups.length === 0 && (
           <Empty title="No backups yet">
             <p>
-              Create one now, or schedule backups in <a href={href(["settings"])}>Settings</a>.
+              Create one now, or schedule backups in <a href={href(["settings", "backups"])}>Settings</a>.
             </p>
           </Empty>
         )}
@@ -153,7 +153,7 @@ export function Backups() {
         )}
       </Card>
       <Scheduled onRun={run} busy={busy} onAsk={ask} />
-      <Replication onStaged={refetch} />
+      <Replication prepared={Boolean(value?.restore)} onStaged={refetch} />
       {making && (
         <MakeBackup
           onClose={() => setMaking(false)}

@@ -1,11 +1,14 @@
 /** Point-in-time restore: a timeline of restorable states from which one second is chosen. */
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { adminSession } from "../../server/admin_session.ts";
 import type { Range } from "../../server/stats.ts";
+import { useRoute } from "../../shell/route.ts";
 import { Button } from "../../ui/controls.tsx";
 import { useConfirm } from "../../ui/dialog.tsx";
 import { duration, pickerText, Time, timeText, utcText } from "../../ui/format.tsx";
+import { useIsBusy } from "../../ui/page_tasks.ts";
 import { Card, Empty } from "../../ui/view.tsx";
+import { CopyTable } from "./copy_table.tsx";
 import { RESTORE_QUESTION } from "./scheduled.tsx";
 
 export interface GenerationRange extends Range {
@@ -16,11 +19,22 @@ const SECOND_MS = 1_000;
 /** Longer timelines step by the minute. */
 const DAY_MS = 86_400_000;
 
-export function PointInTime({ ranges, onStaged }: {
+export function PointInTime({ ranges, prepared, onStaged }: {
   readonly ranges: readonly GenerationRange[];
+  /** Whether a restore is prepared, from which a table is copied instead: another one would replace it. */
+  readonly prepared: boolean;
   readonly onStaged: () => void;
 }) {
   const { ask, dialog } = useConfirm();
+  const { search } = useRoute();
+  const [copying, setCopying] = useState(false);
+  const field = useRef<HTMLInputElement>(null);
+  const busy = useIsBusy("backups");
+  const wanted = search.has("table");
+  // A table's menu leads here.
+  useEffect(() => {
+    if (wanted) field.current?.focus();
+  }, [wanted]);
   const from = Math.min(...ranges.map(({ fromTime }) => fromTime));
   const to = Math.max(...ranges.map(({ toTime }) => toTime));
   /** `null` selects the newest state. */
@@ -41,7 +55,7 @@ export function PointInTime({ ranges, onStaged }: {
   const steps = Math.ceil(span / stepMs);
   const place = (time: number) => `${100 * (time - from) / span}%`;
 
-  async function stage(): Promise<void> {
+  async function prepare(): Promise<void> {
     await adminSession.fetch("/api/admin/restore/point-in-time", {
       method: "POST",
       headers: { "Content-Type": "application/json" },
@@ -50,6 +64,10 @@ export function PointInTime({ ranges, onStaged }: {
         ...(range !== undefined && { generation: range.generation }),
       }),
     });
+  }
+
+  async function stage(): Promise<void> {
+    await prepare();
     onStaged();
   }
 
@@ -57,20 +75,23 @@ export function PointInTime({ ranges, onStaged }: {
     <Card
       title="Point in time"
       actions={
-        <Button
-          tone="accent"
-          onClick={() =>
-            ask({
-              title: `Restore to ${timeText(at)}?`,
-              text:
-                "The state is rebuilt from the replica and verified now, and applied at the next start, unless you copy one table from it instead. Everything written since then will be lost.",
-              button: RESTORE_QUESTION.button,
-              done: RESTORE_QUESTION.done,
-              run: stage,
-            })}
-        >
-          Restore this state…
-        </Button>
+        <>
+          {!prepared && <Button disabled={busy} onClick={() => setCopying(true)}>Copy one table…</Button>}
+          <Button
+            tone="accent"
+            onClick={() =>
+              ask({
+                title: `Restore to ${timeText(at)}?`,
+                text:
+                  "The state is rebuilt from the replica and verified now, and applied at the next start, unless you copy one table from it instead. Everything written since then will be lost.",
+                button: RESTORE_QUESTION.button,
+                done: RESTORE_QUESTION.done,
+                run: stage,
+              })}
+          >
+            Restore this state…
+          </Button>
+        </>
       }
     >
       <div className="stack">
@@ -103,6 +124,7 @@ export function PointInTime({ ranges, onStaged }: {
         <div className="row">
           <label htmlFor="point-in-time">Restore to</label>
           <input
+            ref={field}
             id="point-in-time"
             className="input fit"
             type="datetime-local"
@@ -122,6 +144,14 @@ export function PointInTime({ ranges, onStaged }: {
         </div>
       </div>
       {dialog}
+      {copying && (
+        <CopyTable
+          of={`as of ${timeText(at)}`}
+          prepare={prepare}
+          onDone={onStaged}
+          onClose={() => setCopying(false)}
+        />
+      )}
     </Card>
   );
 }

@@ -75,7 +75,7 @@ export function Scheduled({ onRun, onAsk, busy }: {
       <Card title="Scheduled">
         <Empty title="No schedule is set">
           <p>
-            Set an interval and a folder or bucket in <a href={href(["settings"])}>Settings</a>.
+            Set an interval and a folder or bucket in <a href={href(["settings", "backups"])}>Settings</a>.
           </p>
         </Empty>
       </Card>

@@ -7,6 +7,7 @@ import { useQuery } from "syncline/react";
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
 import { api, type Where } from "../../server/api.ts";
 import { plainOf, propertiesOf, tableOf } from "../../server/json_schema.ts";
+import { href } from "../../shell/route.ts";
 import { count as countText } from "../../ui/format.tsx";
 import { Empty, Loading } from "../../ui/view.tsx";
 import { type ArrangedColumns, columnStyle, shownColumns, withWidth } from "./columns.ts";
@@ -250,7 +251,15 @@ export function DocumentGrid(props: DocumentGridProps) {
   if (list.exact && list.total === 0) {
     return (
       <div className="grid">
-        <Empty title="No documents" />
+        <Empty title="No documents">
+          {!isWhole(where) && (
+            <p>
+              Deletions by administrators are in the{" "}
+              <a href={href(["audit"], { action: "_admin/data:" })}>audit log</a>, with the history of the
+              documents.
+            </p>
+          )}
+        </Empty>
         {only !== undefined && (
           <GridPage
             {...{ where, current: null, column, selected, editing, shared, ...scroll }}

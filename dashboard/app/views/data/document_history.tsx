@@ -100,8 +100,11 @@ function Change({ change: { at, ts, document, run }, before, isFirst, name, onRe
           {run === null ? <span className="quiet">by a run that the log no longer has</span> : (
             <>
               by {name} in{" "}
-              <a className="mono" href={href(["logs"], { run: String(run.id), system: "true" })}>
-                {run.function}
+              <a
+                className={isDashboard(run.function) ? undefined : "mono"}
+                href={href(["logs"], { run: String(run.id), system: "true" })}
+              >
+                {isDashboard(run.function) ? "the dashboard" : run.function}
               </a>
             </>
           )}
@@ -131,6 +134,9 @@ function Change({ change: { at, ts, document, run }, before, isFirst, name, onRe
     </section>
   );
 }
+
+/** Whether a change was made in this view, rather than by a function of the app. */
+const isDashboard = (path: string): boolean => path.startsWith("_admin/data:");
 
 type Fields = NonNullable<DocumentChange["document"]>;
 

@@ -280,6 +280,7 @@ function TableMenu({ table, where, onOpen }: {
           { text: `Export ${isWhole(where) ? "" : "filtered rows "}as CSV`, run: () => exported("csv") },
           ...(isReadOnly(table) ? [] : [
             { text: "Import…", run: () => onOpen("import") },
+            { text: "Restore an earlier state…", run: () => go(["backups"], { table: table.name }) },
             {
               text: "Delete all shown…",
               tone: "bad" as const,

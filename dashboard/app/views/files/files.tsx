@@ -9,6 +9,7 @@ import { runPageTask, useIsBusy } from "../../ui/page_tasks.ts";
 import { attempt, showToast } from "../../ui/toasts.tsx";
 import { count, size, Time } from "../../ui/format.tsx";
 import { ListEnd, useLiveList } from "../../ui/use_request.tsx";
+import { useCallerNames } from "../../ui/caller_names.ts";
 import { Card, Empty, Loading, View } from "../../ui/view.tsx";
 
 const KINDS = [["", "All types"], ["image/", "Images"], ["video/", "Videos"], ["audio/", "Audio"], [
@@ -174,6 +175,8 @@ function FileSheet({ fileId, onClose }: { readonly fileId: string; readonly onCl
   const findReferences = useAction(api.files.references);
   const remove = useMutation(api.files.remove);
   const { ask, dialog } = useConfirm();
+  const caller = file?.createdBy ? `user:${file.createdBy}` : null;
+  const uploader = useCallerNames([caller])(caller).replace(/^user:/, "");
   const [references, setReferences] = useState<readonly { table: string; id: string }[] | null>(null);
   return (
     <Dialog
@@ -224,7 +227,7 @@ function FileSheet({ fileId, onClose }: { readonly fileId: string; readonly onCl
             <dd>
               {file.createdBy === null
                 ? "anonymous"
-                : <a href={href(["users", file.createdBy])}>{file.createdBy}</a>}
+                : <a href={href(["users", file.createdBy])}>{uploader}</a>}
             </dd>
             <dt>SHA-256</dt>
             <dd className="mono">{file.sha256}</dd>

@@ -151,7 +151,7 @@ function RecentRuns({ runs, busy, onRun }: {
             <td>
               <Time at={at} as="clock" />
             </td>
-            <td className="mono" title={text}>{compact(text)}</td>
+            <td className="mono args" title={text}>{compact(text)}</td>
             <td>{ok ? <Badge tone="good">success</Badge> : <Badge tone="bad">failed</Badge>}</td>
             <td className="number">
               <Button disabled={busy} onClick={() => onRun(text)}>Run again</Button>

@@ -2,6 +2,7 @@
 import { useState } from "react";
 import type { FunctionStats, Stats, StatsOfFunction } from "../../server/stats.ts";
 import type { LoggedRun } from "../../../../mod/ops/log/run_record.ts";
+import { ERRORS } from "../../server/outcomes.ts";
 import { href } from "../../shell/route.ts";
 import { Badge } from "../../ui/controls.tsx";
 import { Card, Loading, TableCard } from "../../ui/view.tsx";
@@ -98,7 +99,7 @@ export function FunctionPerformance({ path }: { readonly path: string }) {
   const failed = useRequest<{ readonly runs: readonly LoggedRun[] }>(
     `/api/admin/logs?${new URLSearchParams({
       function: path,
-      outcome: "error",
+      outcome: ERRORS,
       limit: String(ERRORS_SHOWN_MAX),
     })}`,
     ASKED_EVERY_MS,

@@ -42,7 +42,7 @@ export function snippetsOf(
 ): readonly Snippet[] {
   const compact = JSON.stringify(args);
   const commandLine = {
-    name: "Command line",
+    name: "CLI",
     text: `npx syncline run ${shellQuoted(path)} ${shellQuoted(compact)} --data ./data`,
   };
   if (visibility === "internal") return [commandLine];

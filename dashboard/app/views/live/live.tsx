@@ -54,7 +54,7 @@ function Rooms({ rooms: { rooms, members, largest } }: { readonly rooms: RoomSum
               <td className="wrap">
                 <button
                   type="button"
-                  className="quiet"
+                  className="link"
                   aria-expanded={room === open}
                   onClick={() => setOpen(room === open ? null : room)}
                 >

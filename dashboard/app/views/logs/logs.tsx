@@ -1,5 +1,6 @@
 /** Execution log: search, live tail, export and details of a run. The filter and the run are part of the address. */
 import { useEffect, useMemo, useState } from "react";
+import { ERRORS, FAILURES } from "../../server/outcomes.ts";
 import { go, href, replace, useRoute } from "../../shell/route.ts";
 import { Badge, Button, type Choice, Icon, SearchBar } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
@@ -181,8 +182,8 @@ const SPANS = [
   ["86400000", "Last 24 hours"],
   ["604800000", "Last 7 days"],
 ] as const;
-
-const FAILURES = OUTCOMES.filter((outcome) => outcome !== "success").join(",");
+/** Value of the time filter while the address contains a time, which need not be one of the spans. */
+const CHOSEN_TIME = "chosen";
 
 const DURATIONS = [
   ["", "Duration: any"],
@@ -211,6 +212,7 @@ export function Logs() {
     return params.toString();
   }, [search]);
   const logs = useLogs(useSettled(filter), live);
+  const hasTime = given.some(isTime);
   const here = Object.fromEntries(search);
   const set = (changes: Partial<Record<FilterName, string>>) =>
     replace(["logs"], { ...here, run: "", ...changes });
@@ -257,12 +259,12 @@ export function Logs() {
         choices={[
           {
             label: "Time",
-            value: "",
+            value: hasTime ? CHOSEN_TIME : "",
             onChange: (ms) => set({ from: ms === "" ? "" : String(Date.now() - Number(ms)), to: "" }),
-            options: SPANS,
+            options: hasTime ? [...SPANS, [CHOSEN_TIME, "As chosen"]] : SPANS,
           },
           choice("kind", "Kind", KINDS),
-          choice("outcome", "Outcome", [FAILURES, ...OUTCOMES]),
+          choice("outcome", "Outcome", [FAILURES, ERRORS, ...OUTCOMES]),
           choice("level", "Level", LEVELS),
           {
             label: "Duration",
@@ -299,10 +301,13 @@ export function Logs() {
               type="button"
               className="chip"
               title={isTime(name) ? utcText(Number(search.get(name))) : undefined}
-              aria-label={`Remove filter ${name}: ${chipText(name, search.get(name) ?? "", nameOf)}`}
+              aria-label={`Remove filter ${CHIP_NAMES[name] ?? name}: ${
+                chipText(name, search.get(name) ?? "", nameOf)
+              }`}
               onClick={() => set({ [name]: "" })}
             >
-              {name}: {chipText(name, search.get(name) ?? "", nameOf)} <Icon name="close" />
+              {CHIP_NAMES[name] ?? name}: {chipText(name, search.get(name) ?? "", nameOf)}{" "}
+              <Icon name="close" />
             </button>
           ))}
         </div>
@@ -396,17 +401,29 @@ function useSettled(value: string): string {
   return settled;
 }
 
+/** Names of filters that differ from those in the address. */
+const CHIP_NAMES: Partial<Record<FilterName, string>> = {
+  caller: "user",
+  minMs: "duration",
+  to: "until",
+  system: "internal functions",
+};
+
 const isTime = (name: FilterName): boolean => name === "from" || name === "to";
 
 function chipText(name: FilterName, value: string, nameOf: (caller: string | null) => string): string {
   if (name === "caller") return nameOf(value === "anonymous" ? null : value);
   if (name === "version") return value.slice(0, HASH_CHARS);
+  if (name === "system") return value === "true" ? "included" : "hidden";
   if (name === "minMs") return `at least ${duration(Number(value))}`;
   return isTime(name) ? timeText(Number(value)) : valueText(value);
 }
 
-const valueText = (value: string): string =>
-  value === FAILURES ? "any failure" : isOutcome(value) ? OUTCOME_LABELS[value] : value;
+function valueText(value: string): string {
+  if (value === FAILURES) return "any failure";
+  if (value === ERRORS) return "error, timeout or refused";
+  return isOutcome(value) ? OUTCOME_LABELS[value] : value;
+}
 
 /** Returns a run by ID: one of those given, or from the server. `null` if there is none, `undefined` while it loads. */
 function useRun(id: string | null, known: readonly LoggedRun[]): LoggedRun | null | undefined {

@@ -1,8 +1,9 @@
 /** Charts of the last hour, day or week that highlight the same time together, with deploys marked. */
 import { useMemo, useState } from "react";
 import type { TrendPoint } from "../../../../mod/ops/stats/trend.ts";
+import { ERRORS } from "../../server/outcomes.ts";
 import type { Stats } from "../../server/stats.ts";
-import { replace, useRoute } from "../../shell/route.ts";
+import { href, replace, useRoute } from "../../shell/route.ts";
 import { Chart, type ChartProps, type Mark } from "../../ui/chart.tsx";
 import { count, duration, size, tenths } from "../../ui/format.tsx";
 import { useRequest } from "../../ui/use_request.tsx";
@@ -140,6 +141,10 @@ function Grid({ points, stats, text }: {
   );
 }
 
+function hrefOfRuns({ from, to }: { readonly from: number; readonly to: number }, outcome = ""): string {
+  return href(["logs"], { outcome, from: String(from), to: String(to) });
+}
+
 type ChartOf = Omit<ChartProps, "highlighted" | "marks" | "onHighlight" | "text">;
 
 function chartsOf(points: readonly Point[], { sync, memory, disk }: Stats): readonly ChartOf[] {
@@ -164,11 +169,13 @@ function chartsOf(points: readonly Point[], { sync, memory, disk }: Stats): read
         tone: "quiet",
       }],
       format: perMinute,
+      hrefOf: (span) => hrefOfRuns(span),
     },
     {
       title: "Errors",
       series: [{ name: "errors", values: counter(({ errors }) => errors), tone: "bad" }],
       format: perMinute,
+      hrefOf: (span) => hrefOfRuns(span, ERRORS),
     },
     {
       title: "Latency",
@@ -209,7 +216,7 @@ function chartsOf(points: readonly Point[], { sync, memory, disk }: Stats): read
         values: gauge(({ stored }) => stored, disk.database + disk.log),
       }],
       format: size,
-      ...(disk.free !== null && { now: `${size(disk.database + disk.log)}, ${size(disk.free)} free` }),
+      ...(disk.free !== null && { now: `${size(disk.free)} free` }),
     },
   ];
   return charts.map((chart) => ({ ...chart, times }));

@@ -98,7 +98,7 @@ function useSteps({ stats, backups, skip }: {
     {
       title: "Create a deploy key",
       text: "To deploy from your machine or CI.",
-      to: href(["deploying"]),
+      to: href(["deploying"], { make: "true" }),
       done: keys.some(({ deploy }) => deploy),
     },
     {

@@ -87,11 +87,11 @@ function Server({ stats, backups }: {
         </dd>
         <dt>Newest backup</dt>
         <dd>
-          {backups === undefined
-            ? "…"
-            : backups.newest === null
-            ? "none"
-            : <Time at={backups.newest} as="ago" />}
+          {backups === undefined ? "…" : backups.newest === null ? "none" : (
+            <a href={href(["backups"])}>
+              <Time at={backups.newest} as="ago" />
+            </a>
+          )}
         </dd>
         <dt>Replication</dt>
         <dd>

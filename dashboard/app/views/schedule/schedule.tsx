@@ -2,6 +2,7 @@
 import { useMutation, useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
 import type { WaitingJobs } from "../../../../mod/scheduler/isolate_functions/jobs.ts";
+import { FAILURES } from "../../server/outcomes.ts";
 import { href, replace, useRoute } from "../../shell/route.ts";
 import { Badge, Button } from "../../ui/controls.tsx";
 import { attempt } from "../../ui/toasts.tsx";
@@ -88,7 +89,7 @@ function Crons() {
                 <a
                   href={href(["logs"], {
                     function: cron.function,
-                    outcome: "error,timeout",
+                    outcome: FAILURES,
                     ...cron.ofService && { system: "true" },
                   })}
                 >
@@ -173,33 +174,47 @@ function Jobs() {
                   </a>
                 )} {job.orphaned && <Badge tone="warn">function missing</Badge>}
               </td>
-              <td className="mono" title={JSON.stringify(job.args)}>{JSON.stringify(job.args)}</td>
-              <td title={job.state.kind === "failed" ? job.state.error : undefined}>
-                <State kind={job.state.kind} /> {job.retried && <Badge>retried</Badge>}
+              <td className="mono args" title={JSON.stringify(job.args)}>{JSON.stringify(job.args)}</td>
+              <td className={job.state.kind === "failed" ? "wrap" : undefined}>
+                <State kind={job.state.kind} /> {job.retried && <Badge>retried</Badge>}{" "}
+                {job.state.kind === "failed" && (
+                  <a
+                    className="small"
+                    href={href(["logs"], {
+                      function: job.name,
+                      outcome: FAILURES,
+                      ...job.name.startsWith("_") && { system: "true" },
+                    })}
+                  >
+                    {job.state.error}
+                  </a>
+                )}
               </td>
               <td>
                 <Time at={job.scheduledTime} as="ago" />
               </td>
               <td className="number">
-                {(job.state.kind === "failed" || job.state.kind === "canceled") && !job.retried &&
-                  !job.name.startsWith("_") && (
-                  <Button
-                    onClick={() =>
-                      void attempt(() => retry({ jobId: job.jobId }), `${job.name} scheduled again.`)}
-                  >
-                    Retry
-                  </Button>
-                )}
-                {job.state.kind === "pending" && (
-                  <Button onClick={() => void attempt(() => runNow({ jobId: job.jobId }))}>Run now</Button>
-                )} {(job.state.kind === "pending" || job.state.kind === "inProgress") && (
-                  <Button
-                    tone="bad"
-                    onClick={() => void attempt(() => cancel({ jobId: job.jobId }), "Canceled.")}
-                  >
-                    Cancel
-                  </Button>
-                )}
+                <span className="row end">
+                  {(job.state.kind === "failed" || job.state.kind === "canceled") && !job.retried &&
+                    !job.name.startsWith("_") && (
+                    <Button
+                      onClick={() =>
+                        void attempt(() => retry({ jobId: job.jobId }), `${job.name} scheduled again.`)}
+                    >
+                      Retry
+                    </Button>
+                  )}
+                  {job.state.kind === "pending" && (
+                    <Button onClick={() => void attempt(() => runNow({ jobId: job.jobId }))}>Run now</Button>
+                  )} {(job.state.kind === "pending" || job.state.kind === "inProgress") && (
+                    <Button
+                      tone="bad"
+                      onClick={() => void attempt(() => cancel({ jobId: job.jobId }), "Canceled.")}
+                    >
+                      Cancel
+                    </Button>
+                  )}
+                </span>
               </td>
             </tr>
           ))}

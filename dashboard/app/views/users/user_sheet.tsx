@@ -5,6 +5,7 @@ import { useAction, useMutation, useQuery } from "syncline/react";
 import { beginFlow } from "../../../../mod/client/accounts/flows.ts";
 import { adminSession } from "../../server/admin_session.ts";
 import { api } from "../../server/api.ts";
+import { FAILURES } from "../../server/outcomes.ts";
 import { href } from "../../shell/route.ts";
 import { Badge, Button, CheckField, TextField } from "../../ui/controls.tsx";
 import { Dialog, FormDialog, useConfirm } from "../../ui/dialog.tsx";
@@ -134,7 +135,9 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
           <Button onClick={() => void attempt(() => signInAs(userId, user.email ?? user.name ?? userId))}>
             Sign in as
           </Button>
-          <Button type="submit" form="user" tone="accent">Save</Button>
+          <Button type="submit" form="user" tone="accent" disabled={Object.keys(edits).length === 0}>
+            Save
+          </Button>
         </>
       )}
     >
@@ -181,7 +184,7 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
             <dt>Runs</dt>
             <dd>
               <a href={href(["logs"], { caller: `user:${userId}` })}>All</a>,{" "}
-              <a href={href(["logs"], { caller: `user:${userId}`, outcome: "error" })}>Failed</a>
+              <a href={href(["logs"], { caller: `user:${userId}`, outcome: FAILURES })}>Failed</a>
             </dd>
           </dl>
           <Passkeys userId={userId} passkeys={user.passkeys} />

@@ -49,7 +49,7 @@ export function VersionPage({ hash, versions }: {
             options={[
               ["", "No comparison"],
               ...versions.filter((version) => version.hash !== hash).map(({ hash, deployedAt, current }) =>
-                [hash, `${name(hash)} ${current ? "live" : timeText(deployedAt)}`] as const
+                [hash, `${hash.slice(0, 7)} ${current ? "live" : timeText(deployedAt)}`] as const
               ),
             ]}
             onChange={(compare) => replace(["versions", hash], { compare })}

@@ -5,6 +5,7 @@ import type { DeployChanges, Difference } from "../../../../mod/ops/deploy/chang
 import type { DeployedVersion, DeployedVersions } from "../../../../mod/ops/deploy/deployments.ts";
 import { adminSession } from "../../server/admin_session.ts";
 import { api } from "../../server/api.ts";
+import { FAILURES } from "../../server/outcomes.ts";
 import { href, useRoute } from "../../shell/route.ts";
 import { Badge, Button, TextField } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
@@ -18,8 +19,6 @@ const VersionPage = lazy(async () => ({ default: (await import("./version_page.t
 
 const ASKED_EVERY_MS = 15_000;
 const HASH_CHARS = 12;
-/** Outcomes of runs that failed, as the filter of the logs names them. */
-const FAILURES = "user_error,error,timeout,refused";
 
 export function Versions() {
   const { path: [, named] } = useRoute();
@@ -89,7 +88,7 @@ export function Versions() {
           <Empty title="No deploys yet" />
         )}
         {value !== undefined && value.versions.length > 0 && (
-          <Table head={["Version", "Deployed", "By", { number: "Functions" }, { number: "Size" }]} actions>
+          <Table head={["Version", "Deployed", { number: "Functions" }, { number: "Size" }]} actions>
             {value.versions.map((version) => (
               <tr key={version.hash}>
                 <td className="wrap" title={version.hash}>
@@ -100,8 +99,8 @@ export function Versions() {
                 </td>
                 <td>
                   <Time at={version.deployedAt} />
+                  <div className="quiet small">by {nameOf(version.by)}</div>
                 </td>
-                <td>{nameOf(version.by)}</td>
                 <td className="number">{count(version.functions)}</td>
                 <td className="number">{size(version.bytes)}</td>
                 <td className="number">
