@@ -193,7 +193,7 @@ testDashboard("forms of settings", {
     await other.goto(`${server.url}/_/#/administrators`);
     await other.getByLabel("Email address").fill(email);
     await other.getByLabel("Password").fill(admin.password);
-    await other.getByRole("button", { name: "Sign in" }).click();
+    await other.getByRole("button", { name: "Sign in", exact: true }).click();
     await other.getByRole("button", { name: `More about ${email}` }).click();
     await other.getByRole("menuitem", { name: "End my other sessions" }).click();
     await other.getByText("Sessions ended.").waitFor();
