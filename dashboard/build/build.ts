@@ -161,7 +161,7 @@ function frame(): string {
   });
   return `<div class="shell frame"><aside class="side"><a class="brand" href="#/overview">` +
     `<img src="./icon.svg" alt="" width="20" height="20"> Syncline</a>` +
-    `<span class="button nav-button">${icon("search")} Go to… <span class="keys">⌘K</span></span>` +
+    `<span class="button nav-button">${icon("search")} Go to…</span>` +
     `<nav>${groups.join("")}</nav></aside>` +
     `<div class="stage"><div class="view"><div class="view-head"></div></div></div></div>`;
 }

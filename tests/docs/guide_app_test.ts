@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
 import project from "../../deno.json" with { type: "json" };
 import { updateGeneratedModule } from "../../mod/functions/generated_module.ts";
-import { codeBlocks, documentedApps, repository } from "./pages.ts";
+import { codeBlocks, documentedApps, readPage, repository } from "./pages.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
 /** Lines that must not compile, each tried alone. */
@@ -75,6 +75,8 @@ function withReact(text: string): string {
       "vitest": new URL("vitest_stand_in.ts", import.meta.url).href,
       "react-native": new URL("native_stand_in.ts", import.meta.url).href,
       "expo-secure-store": new URL("native_stand_in.ts", import.meta.url).href,
+      "next/headers": new URL("server_stand_in.ts", import.meta.url).href,
+      "@sveltejs/kit": new URL("server_stand_in.ts", import.meta.url).href,
       "vue": project.imports["vue"],
       "svelte": project.imports["svelte"],
       "svelte/reactivity": project.imports["svelte/reactivity"],
@@ -128,4 +130,14 @@ Deno.test("the apps of the documentation and the showcase type-check in a separa
     "--allow-write",
     ...["guide", "quickstart", "tutorial", "showcase"].map((app) => `${app}/tests`),
   );
+});
+
+Deno.test("the page about server rendering shows the files of the examples, which are built by a long test", async () => {
+  const blocks = (await codeBlocks("docs/server_rendering.md")).filter(({ language }) => language !== "sh");
+  assert.ok(blocks.length >= 8);
+  for (const { text } of blocks) {
+    const [, name = ""] = /^(?:\/\/|<!--) (\S+)/.exec(text) ?? [];
+    const example = name.startsWith("app/") ? "next" : "svelte_kit";
+    assert.equal(text.slice(text.indexOf("\n") + 1), await readPage(`examples/${example}/${name}`), name);
+  }
 });

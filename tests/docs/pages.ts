@@ -58,6 +58,7 @@ const APP_PAGES: Readonly<Record<string, string>> = {
   "README.md": "readme",
   "docs/quickstart.md": "quickstart",
   "docs/tutorial.md": "tutorial",
+  "docs/server_rendering.md": "server_rendering",
 };
 /** Apps of a template, without the files that their page asks readers to delete. */
 const FROM_TEMPLATE: Readonly<
@@ -75,10 +76,11 @@ const FROM_TEMPLATE: Readonly<
 export async function documentedApps(): Promise<Map<string, Map<string, string>>> {
   const apps = new Map<string, Map<string, string>>();
   for (const [app, { template, deleted }] of Object.entries(FROM_TEMPLATE)) {
-    const files = await templateFiles(template);
+    const files = await filesOf(`templates/${template}`, ["functions", "src", "tests"]);
     for (const name of deleted) assert.ok(files.delete(name), name);
     apps.set(app, files);
   }
+  apps.set("server_rendering", await filesOf("examples/next", ["functions"]));
   const shown = new Set<string>();
   const additions: (() => void)[] = [];
   for (const page of (await pages()).filter((path) => path === "README.md" || path.startsWith("docs/"))) {
@@ -106,12 +108,12 @@ export async function documentedApps(): Promise<Map<string, Map<string, string>>
   return apps;
 }
 
-/** Files of a template but its page and configuration. */
-async function templateFiles(template: string): Promise<Map<string, string>> {
+/** Files in folders of a template or an example. */
+async function filesOf(app: string, folders: readonly string[]): Promise<Map<string, string>> {
   const files = new Map<string, string>();
-  for (const folder of ["functions", "src", "tests"]) {
-    for await (const { name } of Deno.readDir(`${repository}/templates/${template}/${folder}`)) {
-      files.set(`${folder}/${name}`, await readPage(`templates/${template}/${folder}/${name}`));
+  for (const folder of folders) {
+    for await (const { name } of Deno.readDir(`${repository}/${app}/${folder}`)) {
+      files.set(`${folder}/${name}`, await readPage(`${app}/${folder}/${name}`));
     }
   }
   return files;

@@ -131,6 +131,7 @@ Deno.test("the generated files of templates and examples are up to date", async 
       "examples/transfer",
       "examples/next",
       "examples/react_router",
+      "examples/svelte_kit",
     ]
   ) {
     const functionsDir = `${repository}/${app}/functions`;

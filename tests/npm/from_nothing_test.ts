@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import project from "../../deno.json" with { type: "json" };
+import { BINDINGS } from "../../mod/client/build/package_files.ts";
 import { projectDir } from "../support/processes/child.ts";
 import { launchChromium } from "../support/chromium.ts";
 import { chromium, needs, npm } from "../support/services.ts";
@@ -29,6 +30,8 @@ import {
 } from "./support/package_checks.ts";
 import { PACKAGED_FUNCTIONS, REFERENCES_TEST } from "./support/package_sources.ts";
 import { Registry } from "./support/registry.ts";
+
+const CREATE = join(projectDir, "dist/npm/create-syncline/bin/create-syncline.mjs");
 
 /** Downloads of a developer. */
 const BYTES_MAX = 100_000_000;
@@ -192,8 +195,7 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
       line: /^syncline: \S+ already has a folder "functions"[^\n]*$/,
     });
     assert.deepEqual(await names(machine.at()), before);
-    const create = join(projectDir, "dist/npm/create-syncline/bin/create-syncline.mjs");
-    await refused(`node ${create} unreached --template plain`, {
+    await refused(`node ${CREATE} unreached --template plain`, {
       env: NO_NETWORK,
       line:
         /\nsyncline: The files are in \S+unreached, but `npm install` failed: run it again in that folder$/,
@@ -264,6 +266,31 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
       await refusesDeploys(machine, production);
     },
   );
+
+  await t.step("NP16 the templates for other frameworks pass their own type checks and tests", async () => {
+    const packages = new Map<string, string>();
+    for (const name of BINDINGS) {
+      await machine.done(`node ${CREATE} ${name} --template ${name} --no-install`, { at: "my-app" });
+      const { dependencies, devDependencies } = JSON.parse(
+        await Deno.readTextFile(machine.at("my-app", name, "package.json")),
+      );
+      for (const [name, range] of Object.entries<string>({ ...dependencies, ...devDependencies })) {
+        packages.set(name, range);
+      }
+    }
+    // The apps find the packages in the folder above, where most of them are installed already.
+    const { dependencies, devDependencies } = JSON.parse(
+      await Deno.readTextFile(machine.at("my-app/package.json")),
+    );
+    for (const name of Object.keys({ ...dependencies, ...devDependencies })) packages.delete(name);
+    const specs = Array.from(packages, ([name, range]) => `${name}@${range}`);
+    await machine.done(`npm install --no-save ${specs.join(" ")}`, { at: "my-app" });
+    for (const name of BINDINGS) {
+      const at = `my-app/${name}`;
+      await machine.done("npm run build", { at, env: NO_NETWORK });
+      assert.match((await machine.done("npm test", { at, env: NO_NETWORK })).text, /Tests +1 passed/);
+    }
+  });
 
   // deno-lint-ignore no-console
   console.log(figures.join("\n"));

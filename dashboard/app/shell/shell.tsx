@@ -10,6 +10,9 @@ import { toggleTheme } from "./theme.ts";
 import { viewGroups } from "./view_names.ts";
 import { viewNamed } from "./views.ts";
 
+/** Opens the search. */
+const SEARCH_KEYS = /Mac|iPhone|iPad/.test(navigator.userAgent) ? "⌘K" : "Ctrl K";
+
 const loadPalette = () => import("./palette.tsx");
 const Palette = lazy(async () => ({ default: (await loadPalette()).Palette }));
 const Shortcuts = lazy(async () => ({ default: (await import("./shortcuts.tsx")).Shortcuts }));
@@ -122,7 +125,7 @@ function Side(
       </a>
       {children}
       <Button className="nav-button" onClick={onSearch}>
-        <Icon name="search" /> Go to… <span className="keys">⌘K</span>
+        <Icon name="search" /> Go to… <span className="keys">{SEARCH_KEYS}</span>
       </Button>
       <nav aria-label="Views">
         {viewGroups.map(({ title: group, views }) => (

@@ -113,7 +113,7 @@ export function SignIn({ setupToken, ended }: {
           <p className="quiet">
             There is no administrator yet. Open the setup link that the server printed when it started, or run
             {" "}
-            <code>deno task admin create</code>.
+            <code>npx syncline admin create</code>.
           </p>
         )}
         {ended && error === null && <p className="quiet" role="status">Your session has ended.</p>}

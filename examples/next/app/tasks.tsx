@@ -1,11 +1,18 @@
-/** A client component: the preloaded list, live in the browser. */
+/** A client component: the preloaded results, live in the browser. */
 "use client";
 import { useState } from "react";
-import { Authenticated, type Preloaded, Unauthenticated, useAuth, useMutation, usePreloadedQuery } from "syncline/react";
+import type { ownAccount } from "syncline/client";
+import { type Preloaded, useAuth, useMutation, usePreloadedQuery } from "syncline/react";
 import { api } from "../functions/_generated.ts";
 
-export function Tasks({ preloaded }: { preloaded: Preloaded<typeof api.tasks.list> }) {
-  const tasks = usePreloadedQuery(preloaded);
+interface Props {
+  tasks: Preloaded<typeof api.tasks.list>;
+  account: Preloaded<typeof ownAccount>;
+}
+
+export function Tasks(props: Props) {
+  const tasks = usePreloadedQuery(props.tasks);
+  const account = usePreloadedQuery(props.account);
   const add = useMutation(api.tasks.add);
   const { auth } = useAuth();
   const [problem, setProblem] = useState("");
@@ -16,22 +23,31 @@ export function Tasks({ preloaded }: { preloaded: Preloaded<typeof api.tasks.lis
   return (
     <main>
       <h1>Tasks</h1>
-      <Authenticated>
-        <form action={(fields) => attempt(add({ text: String(fields.get("text")) }))}>
-          <input name="text" aria-label="New task" required />
-          <button type="submit">Add</button>
-        </form>
-      </Authenticated>
-      <Unauthenticated>
-        <form
-          action={(fields) =>
-            attempt(auth.signUp({ email: String(fields.get("email")), password: String(fields.get("password")) }))}
-        >
-          <input name="email" type="email" aria-label="Email" required />
-          <input name="password" type="password" aria-label="Password" required />
-          <button type="submit">Sign up</button>
-        </form>
-      </Unauthenticated>
+      {account === null
+        ? (
+          <form
+            action={(fields) =>
+              attempt(
+                auth.signUp({ email: String(fields.get("email")), password: String(fields.get("password")) }),
+              )}
+          >
+            <input name="email" type="email" aria-label="Email" required />
+            <input name="password" type="password" aria-label="Password" required />
+            <button type="submit">Sign up</button>
+          </form>
+        )
+        : (
+          <>
+            <p>
+              Signed in as {account.email}
+              <button type="button" onClick={() => auth.signOut()}>Sign out</button>
+            </p>
+            <form action={(fields) => attempt(add({ text: String(fields.get("text")) }))}>
+              <input name="text" aria-label="New task" required />
+              <button type="submit">Add</button>
+            </form>
+          </>
+        )}
       <p role="alert">{problem}</p>
       <ul>{tasks.map((task) => <li key={task._id}>{task.text}</li>)}</ul>
     </main>
