@@ -139,7 +139,7 @@ Deno.test(needs(chromium, "hooks in a browser"), async (t) => {
     });
 
     await t.step(
-      "MF1 MF7 a second factor is set up, asked for at the next sign-in, and removed",
+      "MF1 MF7 AN1 a second factor is set up, asked for and removed, and a user signs in without an account",
       async () => {
         assert.deepEqual(await run("secondFactor"), [
           "set up, 10 recovery codes",
@@ -147,6 +147,7 @@ Deno.test(needs(chromium, "hooks in a browser"), async (t) => {
           "signed in with a code",
           "removed",
           "signed in at once",
+          "signed in without an account",
         ]);
       },
     );

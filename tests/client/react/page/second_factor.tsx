@@ -1,8 +1,9 @@
-/** Scenario of a second factor: its setup, and the two steps of a sign-in. */
+/** Scenario of a second factor, with the two steps of a sign-in, and then of a user without an account. */
 import { useEffect } from "react";
 import {
   type SecondFactorView,
   type SignInChallengeView,
+  useAnonymousSignIn,
   useSecondFactor,
   useSignInChallenge,
 } from "syncline/react/accounts";
@@ -16,10 +17,13 @@ export async function secondFactor() {
   const steps: string[] = [];
   let view: SignInChallengeView | null = null;
   let settings: SecondFactorView | null = null;
+  let signInAnonymously = () => Promise.resolve();
   function App() {
     const signIn = useSignInChallenge();
     const factor = useSecondFactor();
+    const anonymously = useAnonymousSignIn();
     useEffect(() => {
+      signInAnonymously = anonymously;
       view = signIn;
       settings = factor;
     });
@@ -50,6 +54,10 @@ export async function secondFactor() {
   steps.push("removed");
   await client.auth.signOut();
   if (await signIn().attempt(() => client.auth.signIn(credentials))) steps.push("signed in at once");
+  await client.auth.signOut();
+  await signInAnonymously();
+  await until(() => client.authState().status === "signedIn");
+  if ((await client.auth.account())?.anonymous) steps.push("signed in without an account");
   await client.auth.signOut();
   await end();
   return steps;

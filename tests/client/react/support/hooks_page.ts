@@ -27,7 +27,7 @@ export async function withHooksPage(test: (page: HooksPage) => Promise<void>): P
   await using server = await ServerProcess.start({
     dataDir: join(dir, "data"),
     functions: "tests/client/react/functions",
-    flags: ["--static", join(dir, "public")],
+    flags: ["--static", join(dir, "public"), "--anonymous-sign-in"],
   });
   const url = `http://127.0.0.1:${server.port}`;
   const browser = await launchChromium();
