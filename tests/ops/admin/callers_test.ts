@@ -18,6 +18,7 @@ Deno.test("admin endpoints and functions by caller", async (t) => {
     user: world.user,
     "ended administrator": ended.accessToken,
     "administrator who acts as a user": await world.impersonate(world.userId),
+    "API key": (await world.ok("action", "_admin/apiKeys:create", { name: "ci", functions: ["*"] })).key,
   };
   const { routes, actions } = registry;
   const listed: { path: string; kind: Kind; visibility: string }[] = await world.ok(
@@ -77,8 +78,11 @@ Deno.test("admin endpoints and functions by caller", async (t) => {
           const { status, message, code } = await call(kind, path, { wrong: true }, bearer);
           const expected = who === "ended administrator"
             ? [401, "invalid_token"]
+            : who === "API key"
+            ? [400, "key_not_permitted"]
             : [404, `There is no function "${path}"`];
-          assert.deepEqual([status, status === 401 ? code : message], expected, `${kind} ${path}`);
+          const found = [status, status === 404 ? message : code];
+          assert.deepEqual(found, expected, `${kind} ${path}`);
         }
       }
     });
