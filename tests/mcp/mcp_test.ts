@@ -249,105 +249,106 @@ Deno.test("MC1 MC2 MC3 MC4 an agent does the tasks of a backend developer", asyn
   });
 });
 
-Deno.test("MC1 only administrators connect, by POST, and only the command line calls its action", async () => {
-  await using server = await startTestServer({ functions });
-  const { body: ada } = await server.post("/api/auth/signup", {
-    email: "ada@example.com",
-    password: "correct horse",
-  });
-  for (const bearer of [undefined, "none", ada.accessToken]) {
-    const { status, body } = await server.post("/api/mcp", {}, bearer === undefined ? {} : { bearer });
-    assert.deepEqual([status, body.errorData.code], [401, "invalid_token"]);
-  }
-  const headers = { Authorization: `Bearer ${await bearerOf(server)}` };
-  const got = await fetch(`${server.url}/api/mcp`, { headers });
-  await got.body?.cancel();
-  assert.deepEqual([got.status, got.headers.get("allow")], [405, "POST, OPTIONS"]);
-  const called = await server.post("/api/action", {
-    path: "_admin/mcp:handle",
-    args: { message: {}, write: true },
-  }, {
-    headers,
-  });
-  assert.equal(called.status, 404, "only the command line may");
-});
-
-Deno.test("MC6 a program with an API key has tools for the functions of the key only", async () => {
+Deno.test("MC1 MC6 administrators and programs with an API key connect", async (t) => {
   await using server = await startTestServer({ functions });
   const admin = { bearer: await bearerOf(server) };
   const { body: ada } = await server.post("/api/auth/signup", {
     email: "ada@example.com",
     password: "correct horse",
   });
-  const created = async (args: object): Promise<{ key: string; keyId: string }> => {
-    const call = { path: "_admin/apiKeys:create", args };
-    return (await server.post("/api/action", call, admin)).body.value;
-  };
-  const functionsOfKey = ["notes:add", "notes:me", "notes:total", "notes:shout"];
-  const { key, keyId } = await created({
-    name: "agent",
-    functions: functionsOfKey,
-    kinds: ["query", "mutation"],
-  });
-  await using reader = await Agent.overHttp(server, key);
-  await using writer = await Agent.overHttp(server, key, { write: true });
-  const tools = ["list_functions", "run_query", "read_documentation"];
-  assert.deepEqual(await reader.names(), tools);
-  assert.match(await reader.text("read_documentation", { page: "queries" }), /^# Queries/);
-  assert.deepEqual((await writer.names()).sort(), [...tools, "run_mutation", "run_action"].sort());
 
-  const listing = await fetch(`${server.url}/api/mcp`, {
-    method: "POST",
-    headers: {
-      "Accept": "application/json, text/event-stream",
-      "Authorization": `Bearer ${key}`,
-      "Content-Type": "application/json",
+  await t.step(
+    "MC1 only administrators connect, by POST, and only the command line calls its action",
+    async () => {
+      for (const bearer of [undefined, "none", ada.accessToken]) {
+        const { status, body } = await server.post("/api/mcp", {}, bearer === undefined ? {} : { bearer });
+        assert.deepEqual([status, body.errorData.code], [401, "invalid_token"]);
+      }
+      const headers = { Authorization: `Bearer ${admin.bearer}` };
+      const got = await fetch(`${server.url}/api/mcp`, { headers });
+      await got.body?.cancel();
+      assert.deepEqual([got.status, got.headers.get("allow")], [405, "POST, OPTIONS"]);
+      const called = await server.post("/api/action", {
+        path: "_admin/mcp:handle",
+        args: { message: {}, write: true },
+      }, {
+        headers,
+      });
+      assert.equal(called.status, 404, "only the command line may");
     },
-    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" }),
-  });
-  await listing.body?.cancel();
-  assert.deepEqual([listing.status, listing.headers.get("cache-control")], [200, "no-store"]);
-
-  // The scope of the key excludes internal functions and actions.
-  const listed = await reader.json("list_functions");
-  assert.deepEqual(listed.map(({ path }: { path: string }) => path).sort(), ["notes:add", "notes:me"]);
-  assert.deepEqual(await reader.json("run_query", { path: "notes:me" }), { value: null });
-  assert.match(
-    await reader.refused("run_query", { path: "notes:total" }),
-    /There is no function "notes:total"/,
   );
-  assert.match(await reader.refused("run_query", { path: "notes:large" }), /may not call "notes:large"/);
-  assert.match(await reader.refused("run_query", { path: "_admin/users:list" }), /may not call/);
-  assert.match(await writer.refused("run_action", { path: "notes:shout" }), /may not call "notes:shout"/);
-  // `run_query` runs no mutations.
-  const add = { path: "notes:add", args: { text: "of the key" } };
-  assert.match(await reader.refused("run_query", add), /no function|mutation/);
-  assert.match(await reader.refused("run_mutation", add), /read-only/);
-  assert.equal(typeof (await writer.json("run_mutation", add)).value, "string");
-  const refused = { path: "notes:add", args: { text: "refused" } };
-  assert.match(await writer.refused("run_mutation", refused), /This note is refused/);
-  const asUser = { path: "notes:me", args: {}, asUser: ada.userId };
-  assert.match(await reader.refused("run_query", asUser), /asUser/);
-  for (const tool of ["read_documents", "search_logs", "list_options"]) {
-    assert.match(await reader.refused(tool), /There is no tool/);
-  }
-  const audit = await server.post("/api/query", {
-    path: "_admin/audit:list",
-    args: { paginationOpts: { numItems: 100, cursor: null }, action: "mcp:run_mutation" },
-  }, admin);
-  const rows = audit.body.value.page as { args: { by?: string }; outcome: string }[];
-  assert.deepEqual(rows.map(({ args, outcome }) => [args.by, outcome]), [
-    ["API key agent", "refused"],
-    ["API key agent", "ok"],
-    ["API key agent", "read_only"],
-  ]);
 
-  const ofUser = await created({ name: "of a user", functions: ["*"], userId: ada.userId });
-  await server.post("/api/mutation", { path: "_admin/apiKeys:revoke", args: { keyId } }, admin);
-  for (const bearer of [ofUser.key, key, `${key.slice(0, -1)}_`]) {
-    const { status, body } = await server.post("/api/mcp", {}, { bearer });
-    assert.deepEqual([status, body.errorData.code], [401, "invalid_token"]);
-  }
+  await t.step("MC6 a program with an API key has tools for the functions of the key only", async () => {
+    const created = async (args: object): Promise<{ key: string; keyId: string }> => {
+      const call = { path: "_admin/apiKeys:create", args };
+      return (await server.post("/api/action", call, admin)).body.value;
+    };
+    const functionsOfKey = ["notes:add", "notes:me", "notes:total", "notes:shout"];
+    const { key, keyId } = await created({
+      name: "agent",
+      functions: functionsOfKey,
+      kinds: ["query", "mutation"],
+    });
+    await using reader = await Agent.overHttp(server, key);
+    await using writer = await Agent.overHttp(server, key, { write: true });
+    const tools = ["list_functions", "run_query", "read_documentation"];
+    assert.deepEqual(await reader.names(), tools);
+    assert.match(await reader.text("read_documentation", { page: "queries" }), /^# Queries/);
+    assert.deepEqual((await writer.names()).sort(), [...tools, "run_mutation", "run_action"].sort());
+
+    const listing = await fetch(`${server.url}/api/mcp`, {
+      method: "POST",
+      headers: {
+        "Accept": "application/json, text/event-stream",
+        "Authorization": `Bearer ${key}`,
+        "Content-Type": "application/json",
+      },
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" }),
+    });
+    await listing.body?.cancel();
+    assert.deepEqual([listing.status, listing.headers.get("cache-control")], [200, "no-store"]);
+
+    // The scope of the key excludes internal functions and actions.
+    const listed = await reader.json("list_functions");
+    assert.deepEqual(listed.map(({ path }: { path: string }) => path).sort(), ["notes:add", "notes:me"]);
+    assert.deepEqual(await reader.json("run_query", { path: "notes:me" }), { value: null });
+    assert.match(
+      await reader.refused("run_query", { path: "notes:total" }),
+      /There is no function "notes:total"/,
+    );
+    assert.match(await reader.refused("run_query", { path: "notes:large" }), /may not call "notes:large"/);
+    assert.match(await reader.refused("run_query", { path: "_admin/users:list" }), /may not call/);
+    assert.match(await writer.refused("run_action", { path: "notes:shout" }), /may not call "notes:shout"/);
+    // `run_query` runs no mutations.
+    const add = { path: "notes:add", args: { text: "of the key" } };
+    assert.match(await reader.refused("run_query", add), /no function|mutation/);
+    assert.match(await reader.refused("run_mutation", add), /read-only/);
+    assert.equal(typeof (await writer.json("run_mutation", add)).value, "string");
+    const refused = { path: "notes:add", args: { text: "refused" } };
+    assert.match(await writer.refused("run_mutation", refused), /This note is refused/);
+    const asUser = { path: "notes:me", args: {}, asUser: ada.userId };
+    assert.match(await reader.refused("run_query", asUser), /asUser/);
+    for (const tool of ["read_documents", "search_logs", "list_options"]) {
+      assert.match(await reader.refused(tool), /There is no tool/);
+    }
+    const audit = await server.post("/api/query", {
+      path: "_admin/audit:list",
+      args: { paginationOpts: { numItems: 100, cursor: null }, action: "mcp:run_mutation" },
+    }, admin);
+    const rows = audit.body.value.page as { args: { by?: string }; outcome: string }[];
+    assert.deepEqual(rows.map(({ args, outcome }) => [args.by, outcome]), [
+      ["API key agent", "refused"],
+      ["API key agent", "ok"],
+      ["API key agent", "read_only"],
+    ]);
+
+    const ofUser = await created({ name: "of a user", functions: ["*"], userId: ada.userId });
+    await server.post("/api/mutation", { path: "_admin/apiKeys:revoke", args: { keyId } }, admin);
+    for (const bearer of [ofUser.key, key, `${key.slice(0, -1)}_`]) {
+      const { status, body } = await server.post("/api/mcp", {}, { bearer });
+      assert.deepEqual([status, body.errorData.code], [401, "invalid_token"]);
+    }
+  });
 });
 
 Deno.test({
