@@ -29,7 +29,7 @@ const richer = appWith({
     export default crons;`,
 });
 
-Deno.test("DP17 tables, indexes, cron jobs and pending jobs that the other version lacks are listed and kept", async () => {
+Deno.test("DP17 tables, indexes, cron jobs and pending jobs that the other version lacks are listed and kept", async (t) => {
   await using world = await startDeployWorld();
   const { admin, admin_, call } = world;
   const first = await world.deploy(firstApp);
@@ -65,19 +65,20 @@ Deno.test("DP17 tables, indexes, cron jobs and pending jobs that the other versi
     state: "pending",
   }, admin);
   assert.equal(page.length, 6);
-});
 
-Deno.test("DP17 another schedule of a cron job is a change, and output of an older server is still formatted", async () => {
-  await using world = await startDeployWorld();
-  await world.deploy(richer);
-  const { body } = await world.deploy({
-    ...richer,
-    "functions/crons.ts": (richer["functions/crons.ts"] ?? "").replace("hours: 5", "hours: 6"),
-  }, { query: "?dryRun=true" });
-  assert.deepEqual(body.changes.crons, { added: [], removed: [], changed: ["remind"] });
-  assert.match(changesText(body.changes), /^~ cron remind$/m);
-  const { crons: _, jobs: __, codeChanged, ...older } = body.changes;
-  assert.equal(codeChanged, true);
-  const files = { added: 0, removed: 0, changed: 1 };
-  assert.match(changesText({ ...older, files }), /^0 files added, 0 removed, 1 changed$/m);
+  await t.step(
+    "DP17 another schedule of a cron job is a change, and output of an older server is still formatted",
+    async () => {
+      const { body } = await world.deploy({
+        ...richer,
+        "functions/crons.ts": (richer["functions/crons.ts"] ?? "").replace("hours: 5", "hours: 6"),
+      }, { query: "?dryRun=true" });
+      assert.deepEqual(body.changes.crons, { added: [], removed: [], changed: ["remind"] });
+      assert.match(changesText(body.changes), /^~ cron remind$/m);
+      const { crons: _, jobs: __, codeChanged, ...older } = body.changes;
+      assert.equal(codeChanged, true);
+      const files = { added: 0, removed: 0, changed: 1 };
+      assert.match(changesText({ ...older, files }), /^0 files added, 0 removed, 1 changed$/m);
+    },
+  );
 });

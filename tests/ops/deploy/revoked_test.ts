@@ -48,8 +48,7 @@ async function served(world: DeployWorld): Promise<string> {
 }
 
 /** Signs another administrator in. */
-async function secondAdmin({ server, call, admin }: DeployWorld) {
-  const email = "second@example.com";
+async function secondAdmin({ server, call, admin }: DeployWorld, email = "second@example.com") {
   await call("action", "_admin/administrators:create", { email, password }, admin);
   const signIn = async () => (await server.post("/api/auth/admin/signin", { email, password })).body;
   return {
@@ -175,41 +174,39 @@ Deno.test("a deploy is authorized again before it takes effect", async (t) => {
       assert.equal((await upload(keys[8].key)).status, 200);
     },
   );
-});
 
-Deno.test("AD14 an administrator's upload takes effect only if the session is still live", async (t) => {
-  await using world = await startDeployWorld();
-  const { admin, admin_, call } = world;
-  const second = await secondAdmin(world);
-  /** Sends a request whose session ends during the body. */
-  const interrupted = async (path: string, bytes: Uint8Array) => {
-    const { accessToken, refreshToken } = await second.signIn();
-    const body = new HeldBody(bytes);
-    const answer = admin_("POST", path, body.stream, accessToken);
-    await body.begun;
-    await second.signOut(refreshToken);
-    body.send();
-    const { status, code } = await answer;
-    assert.deepEqual([status, code], [401, "invalid_token"]);
-  };
+  await t.step("AD14 an administrator's upload takes effect only if the session is still live", async (t) => {
+    const second = await secondAdmin(world, "third@example.com");
+    /** Sends a request whose session ends during the body. */
+    const interrupted = async (path: string, bytes: Uint8Array) => {
+      const { accessToken, refreshToken } = await second.signIn();
+      const body = new HeldBody(bytes);
+      const answer = admin_("POST", path, body.stream, accessToken);
+      await body.begun;
+      await second.signOut(refreshToken);
+      body.send();
+      const { status, code } = await answer;
+      assert.deepEqual([status, code], [401, "invalid_token"]);
+    };
 
-  await t.step("an import writes nothing", async () => {
-    const rows = new TextEncoder().encode('{"body":"a row of an import"}\n{"body":"another"}\n');
-    await interrupted("/import/notes?mode=replace", rows);
-    assert.deepEqual(await call("query", "notes:list"), []);
-    const imported = await admin_("POST", "/import/notes", rows, admin);
-    assert.equal(imported.status, 200, imported.body.errorMessage);
-    assert.equal((await call("query", "notes:list")).length, 2);
-  });
-
-  await t.step("an uploaded archive is not staged", async () => {
-    const { body: { name } } = await admin_("POST", "/backups", {});
-    const response = await fetch(`${world.server.url}/api/admin/backups/${name}`, {
-      headers: { Authorization: `Bearer ${admin}` },
+    await t.step("an import writes nothing", async () => {
+      const rows = new TextEncoder().encode('{"body":"a row of an import"}\n{"body":"another"}\n');
+      await interrupted("/import/notes?mode=replace", rows);
+      assert.deepEqual(await call("query", "notes:list"), []);
+      const imported = await admin_("POST", "/import/notes", rows, admin);
+      assert.equal(imported.status, 200, imported.body.errorMessage);
+      assert.equal((await call("query", "notes:list")).length, 2);
     });
-    const archive = new Uint8Array(await response.arrayBuffer());
-    await interrupted("/restore?name=a.tar.zst", archive);
-    assert.equal((await admin_("GET", "/restore")).body.restore, null);
-    assert.equal((await admin_("POST", "/restore?name=a.tar.zst", archive, admin)).status, 200);
+
+    await t.step("an uploaded archive is not staged", async () => {
+      const { body: { name } } = await admin_("POST", "/backups", {});
+      const response = await fetch(`${world.server.url}/api/admin/backups/${name}`, {
+        headers: { Authorization: `Bearer ${admin}` },
+      });
+      const archive = new Uint8Array(await response.arrayBuffer());
+      await interrupted("/restore?name=a.tar.zst", archive);
+      assert.equal((await admin_("GET", "/restore")).body.restore, null);
+      assert.equal((await admin_("POST", "/restore?name=a.tar.zst", archive, admin)).status, 200);
+    });
   });
 });

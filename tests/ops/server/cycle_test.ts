@@ -134,17 +134,7 @@ Deno.test("[AD12] a canceled restore is not applied, and a start removes leftove
   assert.deepEqual((await Array.fromAsync(Deno.readDir(backups))).map((entry) => entry.name), [name]);
 });
 
-Deno.test("[AD12] concurrent backups run one after another while calls are answered", async () => {
-  const { server, bearer } = await setup();
-  await using _server = server;
-  const asked = [1, 2, 3].map(() => admin({ server, bearer }, ["POST", "/backups"]));
-  for (let i = 0; i < 20; i++) await add(server, `note ${i}`);
-  const names = (await Promise.all(asked)).map(({ name }) => name);
-  const { backups } = await admin({ server, bearer }, ["GET", "/backups"]);
-  assert.deepEqual(backups.map(({ name }: { name: string }) => name).toSorted(), names.toSorted());
-});
-
-Deno.test("[AD13] a table is exported and imported, by administrators only", async () => {
+Deno.test("[AD13] a table is exported and imported, by administrators only", async (t) => {
   const { server, bearer } = await setup();
   await using _server = server;
   await add(server, "one");
@@ -170,4 +160,12 @@ Deno.test("[AD13] a table is exported and imported, by administrators only", asy
     const response = await fetch(`${url}${path}`, { ...(method && { method }) });
     assert.deepEqual([response.status, (await response.json()).errorData.code], [401, "invalid_token"]);
   }
+
+  await t.step("[AD12] concurrent backups run one after another while calls are answered", async () => {
+    const asked = [1, 2, 3].map(() => admin({ server, bearer }, ["POST", "/backups"]));
+    for (let i = 0; i < 20; i++) await add(server, `note ${i}`);
+    const names = (await Promise.all(asked)).map(({ name }) => name);
+    const { backups } = await admin({ server, bearer }, ["GET", "/backups"]);
+    assert.deepEqual(backups.map(({ name }: { name: string }) => name).toSorted(), names.toSorted());
+  });
 });
