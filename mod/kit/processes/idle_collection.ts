@@ -5,8 +5,10 @@ import { runInNewContext } from "node:vm";
 const CHECK_MS = 2_000;
 /** Processor time between two checks below which a process counts as idle. 5,000 idle sockets take 20 to 35 ms. */
 const IDLE_MS_MAX = 60;
-/** Share of the time that collections may take. Bursts of work with short pauses shall not pay for each pause. */
-const TIME_SHARE_MAX = 0.01;
+/** Idle checks before a collection. Work in bursts shall not pay for each of its short pauses. */
+const IDLE_CHECKS_MIN = 5;
+/** Checks since the last collection after which a single idle check is enough. */
+const PAUSE_CHECKS = 30;
 /** Growth of the heap since the last collection that is worth another one. */
 const GROWTH_BYTES_MIN = 4 * 1024 * 1024;
 const GROWTH_SHARE_MIN = 0.25;
@@ -26,11 +28,13 @@ export class IdleCollection {
   readonly #process: CollectedProcess;
   #processorMs: number;
   #heapBytes: number | null = null;
-  /** Duration of the last collection in processor time. */
+  /** Processor time of the last collection, and since then. */
   #collectionMs = 0;
-  /** Processor time and checks since then. */
   #workMs = 0;
-  #checks = 0;
+  /** Checks since the last collection that was not that of the start. */
+  #checks = Infinity;
+  /** Processor time between the last checks, the newest first. Empty after a collection. */
+  #recentMs: number[] = [];
 
   constructor(process: CollectedProcess) {
     this.#process = process;
@@ -43,19 +47,27 @@ export class IdleCollection {
     this.#processorMs = processorMs;
     this.#workMs += usedMs;
     this.#checks++;
-    if (usedMs > IDLE_MS_MAX || !this.#isDue()) return;
+    this.#recentMs = [usedMs, ...this.#recentMs].slice(0, IDLE_CHECKS_MIN);
+    if (!this.#isIdle() || !this.#isDue()) return;
     this.#process.collect();
+    if (this.#heapBytes !== null) this.#checks = 0;
     this.#heapBytes = this.#process.heapBytes();
     this.#processorMs = this.#process.processorMs();
     this.#collectionMs = this.#processorMs - processorMs;
     this.#workMs = 0;
-    this.#checks = 0;
+    this.#recentMs = [];
   }
 
-  /** Whether a collection is worth its time, at an idle check. The garbage of a start is collected at the first one. */
+  #isIdle(): boolean {
+    const checks = this.#checks >= PAUSE_CHECKS ? 1 : IDLE_CHECKS_MIN;
+    const recent = this.#recentMs.slice(0, checks);
+    // The sum: V8 and other threads of the process collect garbage, too.
+    return recent.length === checks && recent.reduce((sum, ms) => sum + ms, 0) <= checks * IDLE_MS_MAX;
+  }
+
+  /** The garbage of a start is collected at the first idle check. */
   #isDue(): boolean {
     if (this.#heapBytes === null) return true;
-    if (this.#checks * CHECK_MS * TIME_SHARE_MAX < this.#collectionMs) return false;
     const growth = this.#process.heapBytes() - this.#heapBytes;
     if (growth >= Math.max(GROWTH_BYTES_MIN, this.#heapBytes * GROWTH_SHARE_MIN)) return true;
     return this.#workMs >= Math.max(IDLE_MS_MAX, this.#collectionMs * WORK_FACTOR_MIN);
