@@ -144,7 +144,7 @@ async function serve(options: ServeOptions, given: ExplicitValues): Promise<numb
     // Nothing is served yet, and the isolates exit with this process.
     if (typeof started === "string") return exitCodes.ok;
     await using server = started;
-    collectWhenIdle({ onCollected: native?.trimMemory });
+    collectWhenIdle({ trim: native?.trimMemory });
     const { url, setupLink } = server;
     ownUrl = url;
     const others = reachedAt({ host: config.host, url, interfaces: await networkInterfaces() });

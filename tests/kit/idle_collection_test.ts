@@ -6,7 +6,7 @@ const MB = 1_000_000;
 
 /** A process with 20 MB after a collection. */
 function idleProcess() {
-  const state = { processorMs: 500, heapBytes: 40 * MB, collections: 0 };
+  const state = { processorMs: 500, heapBytes: 40 * MB, collections: 0, trims: 0 };
   const collection = new IdleCollection({
     processorMs: () => state.processorMs,
     heapBytes: () => state.heapBytes,
@@ -15,6 +15,7 @@ function idleProcess() {
       state.processorMs += 100;
       state.heapBytes = 20 * MB;
     },
+    trim: () => state.trims++,
   });
   /** Checks until the process has been idle long enough. */
   const idle = () => {
@@ -74,6 +75,23 @@ Deno.test("work in bursts with short pauses is followed by a collection once a m
   state.heapBytes = 60 * MB;
   idle();
   assert.equal(state.collections, 1 + 3 + 1, "it was idle for longer");
+});
+
+Deno.test("memory of the C library is returned after each collection, and in pauses after much work", () => {
+  const { state, collection } = idleProcess();
+  collection.check();
+  assert.equal(state.trims, 1);
+  const work = (ms: number) => {
+    state.processorMs += ms;
+    collection.check();
+    collection.check();
+    return state.trims;
+  };
+  assert.equal(work(600), 2, "with a collection");
+  assert.equal(work(600), 3);
+  assert.equal(work(300), 3);
+  assert.equal(work(300), 4);
+  assert.equal(state.collections, 2);
 });
 
 Deno.test("a process whose other threads collect their garbage is idle", () => {

@@ -9,6 +9,8 @@ const IDLE_MS_MAX = 60;
 const IDLE_CHECKS_MIN = 5;
 /** Checks since the last collection after which a single idle check is enough. */
 const PAUSE_CHECKS = 30;
+/** Processor time since memory of the C library was last returned that is worth returning it at an idle check. */
+const TRIM_WORK_MS = 500;
 /** Growth of the heap since the last collection that is worth another one. */
 const GROWTH_BYTES_MIN = 4 * 1024 * 1024;
 const GROWTH_SHARE_MIN = 0.25;
@@ -21,6 +23,8 @@ export interface CollectedProcess {
   /** Size of the heap with its unused parts. */
   heapBytes(): number;
   collect(): void;
+  /** Returns freed memory of the C library to the system. Takes a few milliseconds. */
+  trim(): void;
 }
 
 /** Checks a process, at intervals, and collects its garbage. */
@@ -31,6 +35,8 @@ export class IdleCollection {
   /** Processor time of the last collection, and since then. */
   #collectionMs = 0;
   #workMs = 0;
+  /** Processor time since memory was last trimmed. */
+  #untrimmedMs = 0;
   /** Checks since the last collection that was not that of the start. */
   #checks = Infinity;
   /** Processor time between the last checks, the newest first. Empty after a collection. */
@@ -46,16 +52,27 @@ export class IdleCollection {
     const usedMs = processorMs - this.#processorMs;
     this.#processorMs = processorMs;
     this.#workMs += usedMs;
+    this.#untrimmedMs += usedMs;
     this.#checks++;
     this.#recentMs = [usedMs, ...this.#recentMs].slice(0, IDLE_CHECKS_MIN);
-    if (!this.#isIdle() || !this.#isDue()) return;
+    if (this.#isIdle() && this.#isDue()) this.#collect(processorMs);
+    else if (usedMs <= IDLE_MS_MAX && this.#untrimmedMs >= TRIM_WORK_MS) this.#trim();
+  }
+
+  #collect(processorMs: number): void {
     this.#process.collect();
+    this.#trim();
     if (this.#heapBytes !== null) this.#checks = 0;
     this.#heapBytes = this.#process.heapBytes();
     this.#processorMs = this.#process.processorMs();
     this.#collectionMs = this.#processorMs - processorMs;
     this.#workMs = 0;
     this.#recentMs = [];
+  }
+
+  #trim(): void {
+    this.#process.trim();
+    this.#untrimmedMs = 0;
   }
 
   #isIdle(): boolean {
@@ -76,26 +93,24 @@ export class IdleCollection {
 
 /**
  * Collects garbage of this thread while the process is idle. Call it before app code is loaded, which may not use timers.
- * `hidden` keeps V8's collector from app code, in a process with a single thread. `onCollected` is called after a collection.
+ * `hidden` keeps V8's collector from app code, in a process with a single thread. `trim` returns freed memory of the C
+ * library to the system.
  */
-export function collectWhenIdle({ hidden = false, onCollected = () => {} }: {
+export function collectWhenIdle({ hidden = false, trim = () => {} }: {
   readonly hidden?: boolean;
-  readonly onCollected?: (() => void) | undefined;
+  readonly trim?: (() => void) | undefined;
 } = {}): void {
   const { cpuUsage } = Deno as typeof Deno & {
     readonly cpuUsage: () => { readonly user: number; readonly system: number };
   };
-  const collectGarbage = garbageCollector({ hidden });
   const collection = new IdleCollection({
     processorMs() {
       const { user, system } = cpuUsage();
       return (user + system) / 1000;
     },
     heapBytes: () => getHeapStatistics().total_heap_size,
-    collect() {
-      collectGarbage();
-      onCollected();
-    },
+    collect: garbageCollector({ hidden }),
+    trim,
   });
   Deno.unrefTimer(setInterval(() => collection.check(), CHECK_MS));
 }

@@ -21,7 +21,7 @@ const named: Log = (level, message, fields = {}) => plain(level, message, { ...f
 const log: Log = Object.assign(named, { copies: plain.copies });
 try {
   const native = await openNativeSockets();
-  collectWhenIdle({ onCollected: native?.trimMemory });
+  collectWhenIdle({ trim: native?.trimMemory });
   Deno.exit(await runWorker(boot, { native, log }) ? 0 : 1);
 } catch (error) {
   log("error", "A worker cannot serve", { error });
