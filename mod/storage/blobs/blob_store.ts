@@ -55,7 +55,7 @@ export interface BlobStoreOptions {
 const TEMPORARY_FOLDER = "tmp";
 const DERIVED = "derived/";
 /** Subfolders of blobs. The folder also has others, such as that of unfinished uploads. */
-const SHARDS = Array.from({ length: 256 }, (_, number) => `${number.toString(16).padStart(2, "0")}/`);
+const SHARD = /^[0-9a-f]{2}$/;
 
 /** Opens or creates the blobs of a location and removes unfinished ones. Throws a `LocationError`. */
 export async function openBlobs(
@@ -68,7 +68,7 @@ export async function openBlobs(
     make: true,
     temporaryFolder: TEMPORARY_FOLDER,
   });
-  const blobs = new ObjectBlobs(store, isFolder);
+  const blobs = new ObjectBlobs(store, isFolder ? location.path : null);
   if (isFolder) return blobs;
   const before = now() - storageLimits.s3UnfinishedKeepMs;
   const prepared = readOnly
@@ -115,16 +115,16 @@ export function readOnlyBlobs(store: BlobStore): BlobStore {
 
 class ObjectBlobs implements BlobStore {
   readonly #store: ObjectStore;
-  /** Whether blobs are distributed over subfolders. */
-  readonly #isFolder: boolean;
+  /** The folder over whose subfolders blobs are distributed. */
+  readonly #folder: string | null;
 
-  constructor(store: ObjectStore, isFolder: boolean) {
+  constructor(store: ObjectStore, folder: string | null) {
     this.#store = store;
-    this.#isFolder = isFolder;
+    this.#folder = folder;
   }
 
   objectOf(name: string): string {
-    return this.#isFolder ? `${name.slice(0, 2)}/${name}` : `blobs/${name}`;
+    return this.#folder !== null ? `${name.slice(0, 2)}/${name}` : `blobs/${name}`;
   }
 
   async create(name: string): Promise<BlobWriter> {
@@ -145,7 +145,7 @@ class ObjectBlobs implements BlobStore {
   }
 
   async *list(): AsyncIterable<ListedBlob> {
-    for (const prefix of this.#isFolder ? SHARDS : ["blobs/"]) {
+    for (const prefix of this.#folder !== null ? await shardsIn(this.#folder) : ["blobs/"]) {
       for await (const { name, writtenAt } of this.#store.list(prefix)) {
         yield { name: name.slice(prefix.length), writtenAt };
       }
@@ -172,6 +172,18 @@ class ObjectBlobs implements BlobStore {
   }
 
   #derivedFolder(name: string): string {
-    return this.#isFolder ? `${DERIVED}${name.slice(0, 2)}/${name}` : DERIVED + name;
+    return this.#folder !== null ? `${DERIVED}${name.slice(0, 2)}/${name}` : DERIVED + name;
   }
+}
+
+/** The existing subfolders of blobs, read once: each start lists all blobs, and looking for 256 folders takes 40 ms. */
+async function shardsIn(folder: string): Promise<string[]> {
+  const shards: string[] = [];
+  try {
+    for await (const { name } of Deno.readDir(folder)) if (SHARD.test(name)) shards.push(`${name}/`);
+  } catch (error) {
+    // The store reports a missing folder when it lists the derivatives.
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
+  return shards.sort();
 }
