@@ -211,6 +211,7 @@ testDashboard("functions and logs", { functions, config }, async (dashboard, t) 
     await page.getByLabel("state").selectOption("open");
     await button("Run").click();
     await waitForText(/ms, at commit/);
+    await waitForText("Read orders by_state.");
     await button("Explain").click();
     const row = page.getByRole("row", { name: /^orders by_state 1 1 1 state/ });
     await row.waitFor();

@@ -154,6 +154,27 @@ testDashboard("tables", { functions }, async (dashboard, t) => {
     assert.match(await editor.inputValue(), /return \(;/, "the text is kept");
   });
 
+  await t.step("DA20 a query is saved under a name, opened after a reload, and removed", async () => {
+    const editor = page.getByLabel("Query function");
+    await editor.fill("async () => 6 * 7");
+    await choose("Queries", "Save or remove queries…");
+    await page.getByLabel("Name").fill("Answer");
+    await button("Save query").click();
+    await waitForText('Query "Answer" saved.');
+    await page.reload();
+    assert.match(await editor.inputValue(), /query\("orders"\)/);
+    await choose("Queries", "Answer");
+    assert.equal(await editor.inputValue(), "async () => 6 * 7");
+    await choose("Queries", "Save or remove queries…");
+    assert.deepEqual(await dashboard.violations(), []);
+    await button("Remove Answer").click();
+    await waitForText('Query "Answer" removed.');
+    await page.keyboard.press("Escape");
+    await button("Queries").click();
+    assert.deepEqual(await page.getByRole("menuitem").allTextContents(), ["Save or remove queries…"]);
+    await page.keyboard.press("Escape");
+  });
+
   await t.step("DA7 axe finds no accessibility violations in tables, columns and views", async () => {
     await checkAppearances(dashboard, ["data/orders?field=customer&op=eq&value=", "data?show=console"]);
     await go("data/orders");

@@ -52,9 +52,10 @@ export const tables = {
     key: z.string().optional(),
   }).index("by_name", ["name"]),
 
-  /** Saved views of tables (`isolate_functions/views.ts`). */
+  /** Saved views of tables, and saved queries of the console (`isolate_functions/views.ts`). */
   _admin_views: defineTable({
     admin: z.string(),
+    /** Empty for a query of the console. */
     table: z.string(),
     /** Empty for the columns as arranged last. */
     name: z.string(),
@@ -62,6 +63,8 @@ export const tables = {
     hidden: z.array(z.string()),
     widths: z.record(z.string(), z.int()),
     frozen: z.int(),
+    /** Source of a query of the console. */
+    query: z.string().optional(),
   }).index("by_admin", ["admin", "table", "name"]),
 
   _audit: defineTable({

@@ -1,5 +1,6 @@
 /** Saved views of tables, and labels of referenced documents. */
 import assert from "node:assert/strict";
+import { isolateLimits } from "../../../mod/functions/limits.ts";
 import { opsLimits } from "../../../mod/ops/limits.ts";
 import { until } from "../../support/waiting.ts";
 import { startWorld } from "./support/world.ts";
@@ -23,6 +24,17 @@ Deno.test("views of tables and labels of documents", async (t) => {
     assert.equal((await list()).length, 1);
     await ok("mutation", "_admin/views:remove", { table: "messages", name: "Liked" });
     assert.deepEqual(await list(), []);
+  });
+
+  await t.step("DA20 a query of the console is stored like a view, without a table", async () => {
+    const query = { name: "Open", query: "async (ctx) => 1" };
+    const saved = { ...query, filters: "", hidden: [], widths: {}, frozen: 0 };
+    await ok("mutation", "_admin/views:save", { ...saved, table: "" });
+    assert.deepEqual(await ok("query", "_admin/views:list", { table: "" }), [saved]);
+    assert.deepEqual(await ok("query", "_admin/views:list", { table: "" }, other), []);
+    const long = { ...saved, table: "", query: "x".repeat(isolateLimits.adHocCharsMax + 1) };
+    assert.equal((await call("mutation", "_admin/views:save", long)).status, 400);
+    await ok("mutation", "_admin/views:remove", { table: "", name: "Open" });
   });
 
   await t.step("DA20 views are not in the audit log", async () => {

@@ -41,17 +41,16 @@ export function withWidth(columns: TableColumns, name: string, width: number): T
   return { ...columns, widths: { ...columns.widths, [name]: bounded } };
 }
 
-/** Widths and positions of the columns, as custom properties of the grid. */
+/** Widths of the frozen columns, with the check boxes, and of the others, as custom properties of the grid. */
 export function columnStyle(shown: readonly string[], columns: TableColumns): CSSProperties {
   const style: Record<string, string> = {};
   const widths = shown.map((name) => widthOf(name, columns));
-  let left = 0;
-  for (const [at, width] of widths.entries()) {
-    if (at < columns.frozen) style[`--left${at}`] = `calc(${CHECK} + ${left}px)`;
-    left += width;
-  }
-  style["--columns"] = [CHECK, ...widths.map((width) => `${width}px`)].join(" ");
-  style["--row"] = `calc(${CHECK} + ${left}px)`;
+  const template = (widths: readonly number[]) => widths.map((width) => `${width}px`).join(" ");
+  const widthTo = (end: number) =>
+    `calc(${CHECK} + ${widths.slice(0, end).reduce((sum, width) => sum + width, 0)}px)`;
+  style["--frozen"] = `${CHECK} ${template(widths.slice(0, columns.frozen))}`;
+  style["--columns"] = `${widthTo(columns.frozen)} ${template(widths.slice(columns.frozen))}`;
+  style["--row"] = widthTo(widths.length);
   return style as CSSProperties;
 }
 

@@ -272,6 +272,15 @@ export function DocumentGrid(props: DocumentGridProps) {
     );
   }
   const active = loaded.rowAt(current);
+  const heads = columns.map((name) => (
+    <HeadCell
+      key={name}
+      name={name}
+      order={props.order}
+      isNumber={shared.numbers.has(name)}
+      onResize={(width) => arrange(withWidth(arrangement, name, width))}
+    />
+  ));
   return (
     <>
       <div
@@ -291,25 +300,16 @@ export function DocumentGrid(props: DocumentGridProps) {
         tabIndex={0}
         style={columnStyle(columns, arrangement)}
         onKeyDown={onKey}
-        onScroll={({ currentTarget }) => {
-          currentTarget.toggleAttribute("data-sideways", currentTarget.scrollLeft > 0);
-          scroll.onScroll();
-        }}
+        onScroll={scroll.onScroll}
       >
         <div className="grid-row grid-head" role="row" aria-rowindex={1}>
-          <span className="cell check" role="columnheader">
-            <span className="sr-only">Selected</span>
-          </span>
-          {columns.map((name, at) => (
-            <HeadCell
-              key={name}
-              name={name}
-              order={props.order}
-              isNumber={shared.numbers.has(name)}
-              frozenAt={at < arrangement.frozen ? at : null}
-              onResize={(width) => arrange(withWidth(arrangement, name, width))}
-            />
-          ))}
+          <div className="frozen" role="none">
+            <span className="cell check" role="columnheader">
+              <span className="sr-only">Selected</span>
+            </span>
+            {heads.slice(0, arrangement.frozen)}
+          </div>
+          {heads.slice(arrangement.frozen)}
         </div>
         <div
           className="grid-body"

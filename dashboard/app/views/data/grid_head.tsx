@@ -1,5 +1,5 @@
 /** The head of the grid: a column's name sorts by it, and its right edge resizes it. */
-import type { CSSProperties, PointerEvent } from "react";
+import type { PointerEvent } from "react";
 
 export interface GridOrder {
   /** The field that orders the rows; `null` for search results. */
@@ -15,18 +15,16 @@ export interface HeadCellProps {
   readonly name: string;
   readonly order: GridOrder;
   readonly isNumber: boolean;
-  /** Position among the columns that stay while scrolling sideways; `null` for others. */
-  readonly frozenAt: number | null;
   readonly onResize: (width: number) => void;
 }
 
 /** A column's name. The select beside the filters orders by keyboard, and the dialog of the columns resizes. */
-export function HeadCell({ name, order, isNumber, frozenAt, onResize }: HeadCellProps) {
+export function HeadCell({ name, order, isNumber, onResize }: HeadCellProps) {
   const { field, descending, isSortable, onSort } = order;
   const sorted = field === name;
   return (
     <span
-      {...cellLook(isNumber, frozenAt)}
+      className={cellClass(isNumber)}
       role="columnheader"
       aria-sort={sorted ? descending ? "descending" : "ascending" : undefined}
       title={isSortable(name) ? undefined : `An index on ${name} would allow sorting by it`}
@@ -43,11 +41,8 @@ export function HeadCell({ name, order, isNumber, frozenAt, onResize }: HeadCell
   );
 }
 
-/** Class and position of a cell. */
-export function cellLook(isNumber: boolean, frozenAt: number | null) {
-  const className = `cell${isNumber ? " number" : ""}${frozenAt === null ? "" : " frozen"}`;
-  if (frozenAt === null) return { className };
-  return { className, style: { "--left": `var(--left${frozenAt})` } as CSSProperties };
+export function cellClass(isNumber: boolean): string {
+  return isNumber ? "cell number" : "cell";
 }
 
 /** The right edge of a column, which is dragged. */

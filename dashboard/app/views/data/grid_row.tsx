@@ -4,7 +4,7 @@ import { choicesOf, plainOf, type Schema } from "../../server/json_schema.ts";
 import { parseJson } from "../../server/json_text.ts";
 import { Icon } from "../../ui/controls.tsx";
 import { Cell } from "./cell.tsx";
-import { cellLook } from "./grid_head.tsx";
+import { cellClass } from "./grid_head.tsx";
 import type { Labels } from "./labels.ts";
 
 export interface CellEditorProps {
@@ -140,6 +140,55 @@ export const GridRow = memo(function GridRow(
   // Render edit buttons only in the hovered row: one per cell would dominate rendering while scrolling.
   const [pointed, setPointed] = useState(false);
   const { columns, frozen, properties, numbers, onOpen, onToggle, onEdit, onLeave, onStore } = shared;
+  const cells = columns.map((name, index) => (
+    <span
+      key={name}
+      id={`cell-${row._id}-${index + 1}`}
+      className={cellClass(numbers.has(name))}
+      role="gridcell"
+      data-current={column === index + 1}
+    >
+      {editing === name
+        ? (
+          <CellEditor
+            name={name}
+            schema={properties[name]}
+            value={row[name]}
+            onCancel={() => onLeave("key")}
+            onBlur={() => onLeave("blur")}
+            onSave={(value) => {
+              onLeave("key");
+              onStore(row, { name, value });
+            }}
+          />
+        )
+        : (
+          <>
+            <Cell
+              value={row[name]}
+              name={name}
+              schema={properties[name]}
+              labels={labels}
+              onOpen={(id) => onOpen(null, id)}
+            />
+            {pointed && onEdit !== null && !name.startsWith("_") && (
+              <button
+                type="button"
+                className="cell-edit"
+                tabIndex={-1}
+                aria-label={`Edit ${name}`}
+                onClick={(event) => {
+                  event.stopPropagation();
+                  onEdit({ position, column: index + 1, id: row._id });
+                }}
+              >
+                <Icon name="edit" />
+              </button>
+            )}
+          </>
+        )}
+    </span>
+  ));
   return (
     <div
       id={`row-${row._id}`}
@@ -154,64 +203,19 @@ export const GridRow = memo(function GridRow(
       onPointerLeave={() => setPointed(false)}
       onClick={() => onOpen(position, row._id)}
     >
-      <span className="cell check" role="gridcell" onClick={(event) => event.stopPropagation()}>
-        <input
-          type="checkbox"
-          tabIndex={-1}
-          aria-label="Select this document"
-          checked={selected}
-          onChange={() => onToggle(row)}
-        />
-      </span>
-      {columns.map((name, index) => (
-        <span
-          key={name}
-          id={`cell-${row._id}-${index + 1}`}
-          {...cellLook(numbers.has(name), index < frozen ? index : null)}
-          role="gridcell"
-          data-current={column === index + 1}
-        >
-          {editing === name
-            ? (
-              <CellEditor
-                name={name}
-                schema={properties[name]}
-                value={row[name]}
-                onCancel={() => onLeave("key")}
-                onBlur={() => onLeave("blur")}
-                onSave={(value) => {
-                  onLeave("key");
-                  onStore(row, { name, value });
-                }}
-              />
-            )
-            : (
-              <>
-                <Cell
-                  value={row[name]}
-                  name={name}
-                  schema={properties[name]}
-                  labels={labels}
-                  onOpen={(id) => onOpen(null, id)}
-                />
-                {pointed && onEdit !== null && !name.startsWith("_") && (
-                  <button
-                    type="button"
-                    className="cell-edit"
-                    tabIndex={-1}
-                    aria-label={`Edit ${name}`}
-                    onClick={(event) => {
-                      event.stopPropagation();
-                      onEdit({ position, column: index + 1, id: row._id });
-                    }}
-                  >
-                    <Icon name="edit" />
-                  </button>
-                )}
-              </>
-            )}
+      <div className="frozen" role="none">
+        <span className="cell check" role="gridcell" onClick={(event) => event.stopPropagation()}>
+          <input
+            type="checkbox"
+            tabIndex={-1}
+            aria-label="Select this document"
+            checked={selected}
+            onChange={() => onToggle(row)}
+          />
         </span>
-      ))}
+        {cells.slice(0, frozen)}
+      </div>
+      {cells.slice(frozen)}
     </div>
   );
 });

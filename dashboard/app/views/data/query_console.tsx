@@ -1,15 +1,17 @@
 /** Query console: runs a query written here at a snapshot, and shows what it read and which index would help. */
 import { useState } from "react";
-import { useAction } from "syncline/react";
+import { useAction, useMutation, useQuery } from "syncline/react";
 import type { ConsoleRun } from "../../../../mod/ops/admin/query_console.ts";
 import { api } from "../../server/api.ts";
 import { Button } from "../../ui/controls.tsx";
+import { Menu } from "../../ui/menu.tsx";
 import { attempt } from "../../ui/toasts.tsx";
 import { Card } from "../../ui/view.tsx";
 import { type Caller, RunAsField, signedOut, useRunAs } from "../../ui/run_as.tsx";
 import { TracedRun } from "../../ui/traced_run.tsx";
+import { SavedDialog } from "./saved_dialog.tsx";
 
-/** The text entered last, which is not stored: it may contain personal data. */
+/** The text entered last, which is only stored on request: it may contain personal data. */
 let entered: string | null = null;
 
 function exampleFor(table: string): string {
@@ -36,7 +38,12 @@ export function QueryConsole({ table }: { readonly table: string }) {
       <Card
         title="Query"
         actions={
-          <Button tone="accent" title="Ctrl+Enter" busy={busy} onClick={() => void start()}>Run query</Button>
+          <>
+            <SavedQueries source={source} onChoose={(query) => setSource(entered = query)} />
+            <Button tone="accent" title="Ctrl+Enter" busy={busy} onClick={() => void start()}>
+              Run query
+            </Button>
+          </>
         }
       >
         <div className="stack">
@@ -64,5 +71,40 @@ export function QueryConsole({ table }: { readonly table: string }) {
       </Card>
       {run !== null && <TracedRun run={run} />}
     </div>
+  );
+}
+
+/** Saved queries are views of no table. */
+const QUERIES = { table: "", filters: "", hidden: [], widths: {}, frozen: 0 };
+
+function SavedQueries({ source, onChoose }: {
+  readonly source: string;
+  readonly onChoose: (query: string) => void;
+}) {
+  const saved = useQuery(api.views.list, { table: QUERIES.table }) ?? [];
+  const save = useMutation(api.views.save);
+  const remove = useMutation(api.views.remove);
+  const [managing, setManaging] = useState(false);
+  return (
+    <>
+      <Menu
+        label="Queries"
+        trigger="Queries"
+        items={[
+          ...saved.map(({ name, query = "" }) => ({ text: name, run: () => onChoose(query) })),
+          { text: "Save or remove queries…", run: () => setManaging(true) },
+        ]}
+      />
+      {managing && (
+        <SavedDialog
+          what="query"
+          text="Saves the text above. Only you see your queries."
+          names={saved.map(({ name }) => name)}
+          onSave={(name) => save({ ...QUERIES, name, query: source })}
+          onRemove={(name) => remove({ table: QUERIES.table, name })}
+          onClose={() => setManaging(false)}
+        />
+      )}
+    </>
   );
 }

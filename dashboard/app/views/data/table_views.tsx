@@ -5,11 +5,11 @@ import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/
 import { api } from "../../server/api.ts";
 import { go } from "../../shell/route.ts";
 import { Button, CheckField, SelectField } from "../../ui/controls.tsx";
-import { Dialog, FormDialog } from "../../ui/dialog.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
 import { Menu } from "../../ui/menu.tsx";
-import { attempt, showToast } from "../../ui/toasts.tsx";
 import { Table } from "../../ui/view.tsx";
 import { type ArrangedColumns, columnsOf, FROZEN_MAX, widthOf, withWidth } from "./columns.ts";
+import { SavedDialog } from "./saved_dialog.tsx";
 
 export interface TableViewsProps {
   readonly table: TableOverview;
@@ -58,61 +58,19 @@ function SavedViews(
   const save = useMutation(api.views.save);
   const remove = useMutation(api.views.remove);
   const { columns: { hidden, widths, frozen }, views } = arranged;
-  async function store(form: FormData): Promise<void> {
-    const name = String(form.get("name")).trim();
-    const view = { table: table.name, name, filters: search.toString(), frozen };
-    const saved = await attempt(
-      () => save({ ...view, hidden: [...hidden], widths: { ...widths } }),
-      `View "${name}" saved.`,
-    );
-    if (saved) onClose();
-  }
   return (
-    <FormDialog
-      title="Saved views"
+    <SavedDialog
+      what="view"
       text="A view has the filters, the order and the columns. Only you see yours."
-      button="Save view"
+      names={views.map(({ name }) => name)}
+      onSave={(name) =>
+        save({
+          ...{ table: table.name, name, filters: search.toString(), frozen },
+          ...{ hidden: [...hidden], widths: { ...widths } },
+        })}
+      onRemove={(name) => remove({ table: table.name, name })}
       onClose={onClose}
-      onSubmit={store}
-    >
-      <div className="field">
-        <label htmlFor="view-name">Name</label>
-        <input
-          id="view-name"
-          className="input"
-          name="name"
-          required
-          maxLength={200}
-          pattern=".*\S.*"
-          list="view-names"
-          autoComplete="off"
-          autoFocus
-        />
-        <datalist id="view-names">{views.map(({ name }) => <option key={name} value={name} />)}</datalist>
-        <p className="field-hint">An existing name replaces that view.</p>
-      </div>
-      {views.length > 0 && (
-        <Table head={["Saved"]} actions>
-          {views.map(({ name }) => (
-            <tr key={name}>
-              <td className="wrap">{name}</td>
-              <td className="number">
-                <Button
-                  aria-label={`Remove ${name}`}
-                  onClick={() =>
-                    void attempt(async () => {
-                      await remove({ table: table.name, name });
-                      showToast(`View "${name}" removed.`);
-                    })}
-                >
-                  Remove
-                </Button>
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
-    </FormDialog>
+    />
   );
 }
 

@@ -167,7 +167,7 @@ function compact(text: string): string {
   return JSON.stringify(JSON.parse(text));
 }
 
-function Result({ run: { result, logLines, ms, ts } }: { readonly run: FunctionRun }) {
+function Result({ run: { result, logLines, ms, ts, reads } }: { readonly run: FunctionRun }) {
   return (
     <Card
       title={
@@ -180,6 +180,11 @@ function Result({ run: { result, logLines, ms, ts } }: { readonly run: FunctionR
     >
       <div className="stack">
         <RunOutput result={result} logLines={logLines} />
+        {reads !== null && reads.length > 0 && (
+          <p className="quiet">
+            Read {reads.map(({ table, index }) => `${table} ${index}`).join(", ")}.
+          </p>
+        )}
       </div>
     </Card>
   );

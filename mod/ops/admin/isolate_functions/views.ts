@@ -1,6 +1,7 @@
-/** How administrators show tables, at `_admin/views:<name>`: filters and columns, by administrator and table. */
+/** Saved views of tables and saved queries of the console, at `_admin/views:<name>`, by administrator and table. */
 import { z } from "zod";
 import { UserError } from "../../../errors.ts";
+import { isolateLimits } from "../../../functions/limits.ts";
 import { opsLimits } from "../../limits.ts";
 import {
   type AdminDoc,
@@ -16,8 +17,8 @@ type ViewRow = AdminDoc<"_admin_views">;
 /** The columns of a table. */
 export type TableColumns = Pick<ViewRow, "hidden" | "widths" | "frozen">;
 
-/** A view of a table. The one without a name has the columns as arranged last. */
-export interface TableView extends TableColumns, Pick<ViewRow, "name" | "filters"> {}
+/** A view of a table. The one without a name has the columns as arranged last. Queries of the console have the table "". */
+export interface TableView extends TableColumns, Pick<ViewRow, "name" | "filters" | "query"> {}
 
 const nameSchema = z.string().max(opsLimits.viewNameCharsMax);
 const columnName = z.string().max(opsLimits.viewNameCharsMax);
@@ -30,12 +31,9 @@ export const list = adminQuery({
     const admin = ctx.auth.adminId() ?? "";
     const rows = await ctx.db.query("_admin_views")
       .withIndex("by_admin", (q) => q.eq("admin", admin).eq("table", table)).collect();
-    return rows.map(({ name, filters, hidden, widths, frozen }) => ({
-      name,
-      filters,
-      hidden,
-      widths,
-      frozen,
+    return rows.map(({ name, filters, hidden, widths, frozen, query }) => ({
+      ...{ name, filters, hidden, widths, frozen },
+      ...query !== undefined && { query },
     }));
   },
 });
@@ -53,6 +51,8 @@ export const save = adminMutation({
       .refine((widths) => Object.keys(widths).length <= columnsMax, "Too many columns"),
     /** First columns that stay while scrolling sideways. */
     frozen: z.int().min(0).max(columnsMax),
+    /** Source of a query of the console, instead of a view of a table. */
+    query: z.string().max(isolateLimits.adHocCharsMax).optional(),
   },
   handler: async (ctx, view): Promise<null> => {
     const admin = ctx.auth.adminId() ?? "";
