@@ -249,7 +249,7 @@ Deno.test("deploys to a running server", async (t) => {
   });
 });
 
-Deno.test("DP13 a frontend is deployed, served and removed with the functions", async () => {
+Deno.test("DP13 a frontend is deployed, served and removed with the functions", async (t) => {
   await using world = await startDeployWorld();
   const page = async () => {
     const response = await fetch(world.server.url, { redirect: "manual" });
@@ -272,6 +272,33 @@ Deno.test("DP13 a frontend is deployed, served and removed with the functions", 
   assert.equal(await page(), "302");
   assert.equal(without.body.changes.frontendGoes, true);
   assert.equal((await world.deploy(secondApp)).body.changes.frontendGoes, false, "there was none");
+
+  await t.step(
+    "DP1 npm packages are deployed as installed, including links, without the server's own",
+    async () => {
+      const { bytes, manifest } = await bundleOf({
+        "functions/sum.ts": `
+      import { untypedQuery } from "syncline/server";
+      import { three } from "modern";
+      import old from "old";
+      export const sum = untypedQuery({ handler: () => three + old.four });`,
+        "node_modules/.store/modern/package.json": `{"name":"modern","type":"module","exports":"./main.js"}`,
+        "node_modules/.store/modern/main.js": `export { three } from "./inner.js";`,
+        "node_modules/.store/modern/inner.js": "export const three = 3;",
+        "node_modules/.store/modern/unused.js": "",
+        "node_modules/old/package.json": `{"name":"old","main":"index.js"}`,
+        "node_modules/old/index.js": `exports.four = require("./inner").four;`,
+        "node_modules/old/inner.js": "exports.four = 4;",
+      }, { "node_modules/modern": ".store/modern" });
+      assert.deepEqual(Object.keys(manifest.files), ["bundle.js"]);
+      const { status, body } = await world.admin_("PUT", "/functions", bytes);
+      assert.equal(status, 200, body.errorMessage);
+      assert.equal(body.hash, manifest.hash);
+      assert.equal(await world.call("query", "sum:sum"), 7);
+      await world.server.restart();
+      assert.equal(await world.call("query", "sum:sum"), 7);
+    },
+  );
 });
 
 Deno.test("DP13 a server started with --static serves that folder, not a deployed frontend", async () => {
@@ -293,29 +320,4 @@ Deno.test("DP8 a server started with a functions folder rejects deploys with the
   }
   assert.equal((await world.admin_("POST", "/functions/rollback", {})).code, "functions_pinned");
   assert.equal((await world.admin_("GET", "/functions/versions")).body.pinned, true);
-});
-
-Deno.test("DP1 npm packages are deployed as installed, including links, without the server's own", async () => {
-  await using world = await startDeployWorld();
-  const { bytes, manifest } = await bundleOf({
-    "functions/sum.ts": `
-      import { untypedQuery } from "syncline/server";
-      import { three } from "modern";
-      import old from "old";
-      export const sum = untypedQuery({ handler: () => three + old.four });`,
-    "node_modules/.store/modern/package.json": `{"name":"modern","type":"module","exports":"./main.js"}`,
-    "node_modules/.store/modern/main.js": `export { three } from "./inner.js";`,
-    "node_modules/.store/modern/inner.js": "export const three = 3;",
-    "node_modules/.store/modern/unused.js": "",
-    "node_modules/old/package.json": `{"name":"old","main":"index.js"}`,
-    "node_modules/old/index.js": `exports.four = require("./inner").four;`,
-    "node_modules/old/inner.js": "exports.four = 4;",
-  }, { "node_modules/modern": ".store/modern" });
-  assert.deepEqual(Object.keys(manifest.files), ["bundle.js"]);
-  const { status, body } = await world.admin_("PUT", "/functions", bytes);
-  assert.equal(status, 200, body.errorMessage);
-  assert.equal(body.hash, manifest.hash);
-  assert.equal(await world.call("query", "sum:sum"), 7);
-  await world.server.restart();
-  assert.equal(await world.call("query", "sum:sum"), 7);
 });
