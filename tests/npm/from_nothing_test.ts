@@ -194,6 +194,10 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
       at: "small",
       line: /^syncline: \S+ already has a folder "functions"[^\n]*$/,
     });
+    await refused("node_modules/.bin/syncline conformance --only keepalive -- node -e 'process.exit(3)'", {
+      at: "my-app",
+      line: /^FAILED {3}keepalive: .*\n.* The driver ended with exit code 3\n/,
+    });
     assert.deepEqual(await names(machine.at()), before);
     await refused(`node ${CREATE} unreached --template plain`, {
       env: NO_NETWORK,
