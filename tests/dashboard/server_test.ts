@@ -759,6 +759,11 @@ testDashboard("overview, files, schedule, backups and replication", {
   await t.step(
     "DA7 axe finds no accessibility violations",
     async () => {
+      await asAdmin(
+        "_admin/apiKeys:create",
+        { name: "Nightly reports", functions: ["notes:list"] },
+        "action",
+      );
       await checkAppearances(dashboard, ["overview", "files", "schedule", "backups", "deploying", "servers"]);
     },
   );

@@ -59,14 +59,14 @@ export function ApiKeys() {
                   </Badge>
                 ))}
               </td>
-              <td className="mono">{shown}…</td>
+              <td className="mono args">{shown}…</td>
               <td>
                 {deploy ? "deploys only" : <span className="mono">{functions.join(", ")}</span>}
                 {!deploy && kinds.length < KINDS && ` (${kinds.join(", ")})`}
               </td>
               <td>{userId === null ? "a service" : emails[userId] ?? userId}</td>
 
-              <td>
+              <td className="args">
                 {lastUsedAt === null ? "never" : <Time at={lastUsedAt} as="ago" />}
                 <div className="quiet small">created by {creator(createdBy)}</div>
               </td>
