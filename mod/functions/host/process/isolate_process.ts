@@ -94,6 +94,10 @@ export class IsolateProcess implements Isolate {
     return this.#ready;
   }
 
+  get isReady(): boolean {
+    return this.#ready !== null;
+  }
+
   get ended(): Promise<Death> {
     return this.#ended.promise;
   }

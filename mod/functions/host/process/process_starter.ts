@@ -81,8 +81,6 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
   /** A folder with access for this user only: processes that can reach its sockets are trusted. */
   readonly #runDir: string;
   readonly #running = new Set<IsolateProcess>();
-  /** Those of them that have not answered Boot. */
-  readonly #starting = new Set<IsolateProcess>();
   readonly #starts = new Set<Promise<StartResult>>();
   readonly #waiting = new PrestartedIsolates();
   /** Resolves when the files of the first isolate of each role exist: they can then start while the disk is full. */
@@ -306,7 +304,6 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
       });
       resources = { listener };
       this.#running.add(process);
-      this.#starting.add(process);
       onProcess(process);
       this.isolateStats.started(process.pid, role);
       process.ended.then(({ cause }) => {
@@ -316,9 +313,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         this.isolateStats.ended(process.pid, cause);
       });
       const waits = this.#waits(role);
-      const result = await process.boot(listener, { boot, gate, role, waits, ...(check && { check }) });
-      this.#starting.delete(process);
-      return result;
+      return await process.boot(listener, { boot, gate, role, waits, ...(check && { check }) });
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       return { ok: false, broken: false, message, ...(isDiskFull(error) && { code: "disk_full" }) };
@@ -333,7 +328,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
 
   async endStarts(): Promise<void> {
     this.#disposed = true;
-    for (const process of this.#starting) process.kill();
+    for (const process of this.#running) if (!process.isReady) process.kill();
     await Promise.allSettled(this.#starts);
   }
 
