@@ -1,6 +1,6 @@
 /** Links between a leader and its followers: handshake, frames, order of messages, and limits. */
 import assert from "node:assert/strict";
-import { sendHello } from "../../mod/cluster/handshake.ts";
+import { LINK_PROTOCOL, sendHello } from "../../mod/cluster/handshake.ts";
 import { linkLimits } from "../../mod/cluster/limits.ts";
 import { frameBody, framed, FrameReader, Link, parseBody } from "../../mod/cluster/link.ts";
 import { LeaderCalls } from "../../mod/cluster/mod.ts";
@@ -68,7 +68,7 @@ Deno.test("[WK9] a follower with a wrong secret is refused and receives nothing"
   const reader = new FrameReader(conn);
   await conn.write(framed(frameBody({ protocol: 1, secret: "right", name: "f", commits: true })));
   const { message } = parseBody(await reader.next(4_096) ?? new Uint8Array());
-  assert.deepEqual(message, { protocol: 2, accepted: false });
+  assert.deepEqual(message, { protocol: LINK_PROTOCOL, accepted: false });
   assert.equal(await reader.next(4_096).catch(() => null), null);
   conn.close();
   assert.equal(world.leader.followers.size, 0);
