@@ -122,7 +122,7 @@ export type PageContent =
 /** Pages with fewer sections have no table of contents. */
 const CONTENTS_MIN = 3;
 /** Chapters from which a page lists them without their sections. */
-const CHAPTERS_ALONE_MIN = 14;
+const CHAPTERS_ALONE_MIN = 20;
 
 /** Returns a whole HTML document. */
 export function pageHtml(site: DocsSite, content: PageContent): string {
