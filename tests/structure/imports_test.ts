@@ -82,6 +82,10 @@ const PUBLIC_FILES = new Set([
   "mod/engine/errors.ts",
   // For the functions of the service only.
   "mod/functions/api/service.ts",
+  // Example values for schemas, which the dashboard makes, too.
+  "mod/openapi/examples.ts",
+  // Sign-in with a provider, as in the client.
+  "mod/client/accounts/flows.ts",
   // The JSON form of arguments, for clients without a socket.
   "mod/client/json_args.ts",
   // The entry point of an isolate.
@@ -147,20 +151,20 @@ function unitOf(file: string): Unit | undefined {
   return undefined;
 }
 
-/** `mod/server` of `mod/server/http`: folders of one package may import all files of each other. */
+/** `mod/server` of `mod/server/http`, or `dashboard`: folders of one package may import all files of each other. */
 function packageOf({ path }: Unit): string {
-  return path.split("/").slice(0, 2).join("/");
+  return path.startsWith("dashboard/") ? "dashboard" : path.split("/").slice(0, 2).join("/");
 }
 
-/** Why a file may not import another one of the code base; `null` when it may. */
-function fault(file: string, imported: string): string | null {
+/** Why a file may not import another one of the code base, or its types only; `null` when it may. */
+function fault(file: string, imported: string, typesOnly = false): string | null {
   const [from, to] = [unitOf(file), unitOf(imported)];
   if (from === undefined) return `${file} is in no layer`;
   // Examples, templates and the docs are no part of the layers.
   if (to?.path === from.path || !/^(mod|dashboard)\//.test(imported)) return null;
   if (to === undefined || to.layer >= from.layer) return `${file} imports upward: ${imported}`;
   // The dashboard takes types from the functions it calls.
-  const isPublic = packageOf(from) === packageOf(to) || !file.startsWith("mod/") ||
+  const isPublic = packageOf(from) === packageOf(to) || (file.startsWith("dashboard/") && typesOnly) ||
     OPEN_PACKAGES.has(to.path) ||
     /\/(mod|limits)\.ts$/.test(imported) || PUBLIC_FILES.has(imported);
   return isPublic ? null : `${file} imports a private file of ${to.path}: ${imported}`;
@@ -180,7 +184,8 @@ function circular(imports: ReadonlyMap<string, readonly string[]>): string[] {
   return rest;
 }
 
-const IMPORT = /(?:\bfrom\s+|\bimport\(\s*|^import\s+)"(\.[^"]+\.tsx?)"/gm;
+const IMPORT =
+  /(?:^(?:import|export)( type)?\b[^"';]*\bfrom\s+|\bfrom\s+|(\btypeof\s+)?\bimport\(\s*|^import\s+)"(\.[^"]+\.tsx?)"/gm;
 
 Deno.test("files import from lower layers and public files only, without circles, and no folder of mod has too many files", async () => {
   const faults: string[] = [];
@@ -190,10 +195,14 @@ Deno.test("files import from lower layers and public files only, without circles
     for await (const path of sourceFiles(folder)) {
       if (folder === "mod") files.set(dirname(path), (files.get(dirname(path)) ?? 0) + 1);
       const text = await Deno.readTextFile(join(root, path));
-      const targets = [...text.matchAll(IMPORT)]
-        .map(([, specifier = ""]) => normalize(join(dirname(path), specifier)));
+      const targets: string[] = [];
+      for (const [, type, typeOf, specifier = ""] of text.matchAll(IMPORT)) {
+        const target = normalize(join(dirname(path), specifier));
+        targets.push(target);
+        const found = fault(path, target, (type ?? typeOf) !== undefined);
+        if (found !== null) faults.push(found);
+      }
       imports.set(path, targets);
-      faults.push(...targets.flatMap((target) => fault(path, target) ?? []));
     }
   }
   for (const [folder, count] of files) {
@@ -211,6 +220,9 @@ Deno.test("an upward import, an import of a private file and a circle are found"
     /upward/,
   );
   assert.match(String(fault("mod/sync/hub.ts", "mod/engine/catalog.ts")), /private file of mod\/engine/);
+  const [sheet, runs] = ["dashboard/app/views/logs/logs.tsx", "mod/ops/log/run_record.ts"];
+  assert.match(String(fault(sheet, runs)), /private file of mod\/ops/);
+  assert.equal(fault(sheet, runs, true), null);
   assert.match(String(fault("mod/new/file.ts", "mod/engine/mod.ts")), /in no layer/);
   assert.equal(fault("mod/server/server.ts", "mod/server/http/port.ts"), null);
   assert.equal(fault("dashboard/app/shell/palette.tsx", "dashboard/app/views/data/cell.tsx"), null);
