@@ -27,7 +27,11 @@ class World implements AsyncDisposable {
       queryInWriter: () =>
         this.unreadable-- > 0
           ? Promise.reject(
-            new SystemCallError("pathsInFlight", { message: "busy", retryable: true, data: null }),
+            new SystemCallError("_system/deploy:resumableMigrations", {
+              message: "busy",
+              retryable: true,
+              data: null,
+            }),
           )
           : Promise.resolve(this.marked ? [ID] : []),
     } as unknown as SystemCalls;

@@ -81,7 +81,7 @@ export class MemoryHost extends HostDouble {
   groupsMade = 0;
   /** While set, the listeners receive commits late. */
   muted = false;
-  #untold: CommitEntry[] = [];
+  #unpublished: CommitEntry[] = [];
   #state: ReadonlyMap<string, unknown> = new Map();
   readonly #queries: Record<string, MemoryFunction>;
   readonly #mutations: Record<string, MemoryFunction>;
@@ -275,13 +275,13 @@ export class MemoryHost extends HostDouble {
   }
 
   notifyMuted(): void {
-    const entries = this.#untold;
-    this.#untold = [];
+    const entries = this.#unpublished;
+    this.#unpublished = [];
     this.#send(entries);
   }
 
   #send(entries: readonly CommitEntry[]): void {
-    if (this.muted) this.#untold.push(...entries);
+    if (this.muted) this.#unpublished.push(...entries);
     else if (this.follows) this.publishFollowed(this.#followed(entries));
     else this.publishCommits(entries);
   }
