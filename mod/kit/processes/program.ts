@@ -19,8 +19,9 @@ function isThere(path: string): boolean {
 }
 
 /**
- * Environment variables that tune the runtime of server processes. They are optional, and values that are set already take
- * precedence.
+ * Environment variables that tune the runtime of server processes. They are optional. In the npm package and the
+ * single-file server, values of the environment take precedence for the main process. `deno task` and the generated unit
+ * set these values. Workers and other helper processes always get them.
  *
  * `DENO_TOKIO_EVENT_INTERVAL`: by default the event loop polls sockets only after 61 ticks unless it is idle. A process
  * that busy-waits (adaptive_spinner.ts) then finds an answer up to 0.1 ms late. Polling in each tick costs a

@@ -22,7 +22,9 @@ export const operationTools: readonly Tool[] = [
       request: z.string().optional().describe("Request ID, with the runs that it caused"),
       from: z.string().optional().describe("ISO 8601 time"),
       to: z.string().optional().describe("ISO 8601 time"),
-      version: z.string().optional().describe("Beginning of the hash of the version that served the run"),
+      version: z.string().optional().describe(
+        "Hash of the version that served the run, or its first 4 or more characters",
+      ),
       minMs: z.int().min(1).optional().describe("Minimum duration"),
       system: z.boolean().default(false).describe("Also runs of Syncline's own functions"),
       limit: z.int().min(1).max(mcpLimits.runsMax).default(mcpLimits.runsDefault),
