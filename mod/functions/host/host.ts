@@ -296,7 +296,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     await this.#runners.close();
     // The writer last: it checkpoints the database into one file if no one else has it open.
     await this.#readers.close();
-    await this.#parts.starter.endStarts?.();
+    await this.#parts.starter.endOthers?.();
     await this.#writer.close();
     this.commits.close();
   }

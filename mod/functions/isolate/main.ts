@@ -1,7 +1,7 @@
 /**
- * Entry point of an isolate: a process that runs app code. Run directly with the path of main's unix socket, it has no
- * functions of the service: runners start so. Writers and readers of a server start with `mod/server/isolate_entry.ts`. The
- * order of its startup matters (README.md of `mod/functions`).
+ * Entry point of an isolate: a process that runs app code. Runners start it directly, with the path of main's unix socket and
+ * without functions of the service. Writers and readers of a server start with `mod/server/isolate_entry.ts`. The order of
+ * its startup matters (README.md of `mod/functions`).
  */
 import { createHash } from "node:crypto";
 import {

@@ -60,6 +60,6 @@ export interface IsolateStarter {
   startAdHoc?(version: Version, code: string): Promise<StartResult>;
   /** Starts a reader that only checks this version against the data. Never rejects. */
   check?(version: Version, bounds: CheckBounds): Promise<StartResult>;
-  /** Ends isolates that are starting or prestarted. Later starts fail. */
-  endStarts?(): Promise<void>;
+  /** Ends all isolates but a writer that is ready, and waits for their end. Later starts fail. */
+  endOthers?(): Promise<void>;
 }

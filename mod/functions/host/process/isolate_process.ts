@@ -156,8 +156,8 @@ export class IsolateProcess implements Isolate {
         void gate.fitted.then(() => slow = this.#options.clock.after(isolateLimits.startMs, tooSlow));
       };
     }
-    const fittedSaid = waits ? gate?.fitted ?? null : null;
-    this.#live(listener, { boot, held, fitted: fittedSaid, onAnswer });
+    const awaited = waits ? gate?.fitted ?? null : null;
+    this.#live(listener, { boot, held, fitted: awaited, onAnswer });
     const result = await answer.promise;
     slow.cancel();
     fitted(result.ok);

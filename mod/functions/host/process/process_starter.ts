@@ -46,7 +46,7 @@ export interface ProcessStarterOptions {
   readonly follows?: boolean;
   /** Appends the writer's rows to a log elsewhere before they are committed. Optional. */
   readonly rows?: CommitAppender;
-  /** Entry module of writers and readers. Without functions of the service, like that of runners, if absent. */
+  /** Entry module of writers and readers. Default: the entry of runners, which has no functions of the service. */
   readonly entry?: URL;
   readonly command: (paths: IsolatePaths) => LimitedCommand;
   readonly log: Log;
@@ -80,7 +80,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
   readonly #options: ProcessStarterOptions;
   /** A folder with access for this user only: processes that can reach its sockets are trusted. */
   readonly #runDir: string;
-  readonly #running = new Set<IsolateProcess>();
+  readonly #running = new Map<IsolateProcess, IsolateRole>();
   readonly #starts = new Set<Promise<StartResult>>();
   readonly #waiting = new PrestartedIsolates();
   /** Resolves when the files of the first isolate of each role exist: they can then start while the disk is full. */
@@ -97,7 +97,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
   #started = 0;
   #disposed = false;
   /** Ends isolates with main where the kernel does not: one that is migrating would otherwise hold the database. */
-  readonly #killAll = () => this.#running.forEach((process) => process.kill());
+  readonly #killAll = () => this.#running.forEach((_, process) => process.kill());
 
   private constructor(options: ProcessStarterOptions, runDir: string) {
     this.#options = options;
@@ -108,7 +108,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     const { memory: read = machineMemory, clock, isolateMemory: { dataMiB } = usualMemory } = options;
     this.#memoryWatch = read === null
       ? null
-      : new MemoryWatch({ read, clock, isolates: () => this.#running, dataMiB });
+      : new MemoryWatch({ read, clock, isolates: () => this.#running.keys(), dataMiB });
   }
 
   static async create(options: ProcessStarterOptions): Promise<ProcessStarter> {
@@ -283,7 +283,8 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         authorFolder,
         progressPath,
         env: role === "runner" ? { ...this.#env } : {},
-        settings,
+        // Keys, which no module of a runner reads.
+        settings: role === "runner" ? {} : settings,
         ...(tableNumbers && { tableNumbers }),
         ...(rows !== null || follows ? { journal: "external" } : journal && { journal }),
         ...(follows && { follows }),
@@ -303,7 +304,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         logOutput: (text) => log("warn", "Isolate output", { isolate: name, text: authored(text) }),
       });
       resources = { listener };
-      this.#running.add(process);
+      this.#running.set(process, role);
       onProcess(process);
       this.isolateStats.started(process.pid, role);
       process.ended.then(({ cause }) => {
@@ -326,9 +327,13 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     }
   }
 
-  async endStarts(): Promise<void> {
+  async endOthers(): Promise<void> {
     this.#disposed = true;
-    for (const process of this.#running) if (!process.isReady) process.kill();
+    const others = [...this.#running].flatMap(([process, role]) =>
+      role === "writer" && process.isReady ? [] : [process]
+    );
+    for (const process of others) process.kill();
+    await Promise.all(others.map((process) => process.ended));
     await Promise.allSettled(this.#starts);
   }
 
@@ -336,7 +341,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     this.#disposed = true;
     this.#memoryWatch?.[Symbol.dispose]();
     this.#killAll();
-    await Promise.all([...this.#running].map((process) => process.ended));
+    await Promise.all(Array.from(this.#running.keys(), (process) => process.ended));
     // They still remove their files.
     await Promise.allSettled(this.#starts);
     globalThis.removeEventListener("unload", this.#killAll);

@@ -101,7 +101,7 @@ export class Reader {
   /** When it last became free. */
   freeSince: number;
   /** Set by the pool: it receives no more work and ends when it is free. */
-  retired = false;
+  draining = false;
 
   constructor(options: ReaderOptions) {
     this.#options = options;
@@ -111,7 +111,7 @@ export class Reader {
   }
 
   get free(): boolean {
-    return this.#work === null && !this.#dead && !this.retired;
+    return this.#work === null && !this.#dead && !this.draining;
   }
 
   get busy(): boolean {

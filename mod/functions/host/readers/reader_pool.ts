@@ -171,7 +171,7 @@ export class ReaderPool implements QueryReaders {
   /** Returns a free reader for slow work if another fast one remains. */
   #slowTaker(): Reader | null {
     const quick = [...this.#readers].filter((reader) =>
-      !reader.slow && !reader.retired && reader.silentMs < isolateLimits.suspectQueryMs &&
+      !reader.slow && !reader.draining && reader.silentMs < isolateLimits.suspectQueryMs &&
       !(reader.busy && reader.untried)
     );
     return quick.length < 2 ? null : quick.find(({ free }) => free) ?? null;
@@ -179,11 +179,11 @@ export class ReaderPool implements QueryReaders {
 
   /** Ensures that one reader is not slow, or two if there is slow work to run. */
   #makeRoom(wanted = this.#waiting.hasSlow ? 2 : 1): void {
-    const quick = [...this.#readers].filter(({ slow, retired }) => !slow && !retired);
+    const quick = [...this.#readers].filter(({ slow, draining }) => !slow && !draining);
     if (quick.length < wanted) this.#readers.add();
     if (quick.length > 0 || this.#readers.size < this.#options.readersMax) return;
     // All are slow: the newest slow work has to wait.
-    const [newest] = [...this.#readers].filter(({ slow, retired }) => slow && !retired)
+    const [newest] = [...this.#readers].filter(({ slow, draining }) => slow && !draining)
       .sort((a, b) => b.workNumber - a.workNumber);
     newest?.evict();
   }

@@ -68,7 +68,7 @@ export class ReaderProcesses implements Iterable<Reader> {
 
   /** Whether there is a reader with the current code. */
   get hasCurrent(): boolean {
-    return this.some(({ retired }) => !retired);
+    return this.some(({ draining }) => !draining);
   }
 
   /** Ensures that there is a reader, or that one is starting. */
@@ -81,7 +81,7 @@ export class ReaderProcesses implements Iterable<Reader> {
   add(): void {
     const { clock, readersMax } = this.#options;
     if (this.#isStarting || this.#closing || this.#retryTimer !== null) return;
-    // Retired readers must not prevent the first one with new code.
+    // Draining readers must not prevent the first one with new code.
     if (this.#readers.size >= readersMax && this.hasCurrent) return;
     const pauseMs = this.#restarts.pauseMs(clock.now(), this.#failures);
     if (pauseMs === 0) void this.#startOne();
@@ -106,7 +106,7 @@ export class ReaderProcesses implements Iterable<Reader> {
     this.#options.onChanged();
   }
 
-  /** Retires all readers, because there is new code. If there were any, starts one with it. */
+  /** Drains all readers, because there is new code. If there were any, starts one with it. */
   replace(): void {
     this.#generation++;
     const old = [...this.#readers];
@@ -119,9 +119,9 @@ export class ReaderProcesses implements Iterable<Reader> {
     return this.#readers.delete(reader);
   }
 
-  /** Ends a retired reader that has become free. */
+  /** Ends a draining reader that has become free. */
   onFree(reader: Reader): void {
-    if (reader.retired) this.#end(reader);
+    if (reader.draining) this.#end(reader);
   }
 
   /** Records queries. Those of the app start a second reader before a slow one delays those behind it. */
@@ -161,7 +161,7 @@ export class ReaderProcesses implements Iterable<Reader> {
 
   /** Stops assigning work to the reader. Ends it when it is free. */
   #drain(reader: Reader): void {
-    reader.retired = true;
+    reader.draining = true;
     if (!reader.busy) this.#end(reader);
   }
 

@@ -82,7 +82,7 @@ export class Runner {
   /** When it last became idle. */
   idleSince: number;
   /** It gets no more actions and ends with its last one. */
-  retired = false;
+  draining = false;
   /** Set when it is killed or has ended. Calls that still arrive are not started. */
   #gone = false;
 
@@ -138,7 +138,7 @@ export class Runner {
       // One action cannot be stopped alone. It is answered with an error, and the runner ends after its other actions.
       this.#running.delete(call);
       action.left?.();
-      this.retired = true;
+      this.draining = true;
       action.resolve(tookTooLong("action", functionLimits.actionTimeoutMs));
       this.#options.onDone(this);
     }

@@ -126,7 +126,7 @@ export class RunnerPool {
     const runners = [...this.#runners, ...this.#leaving];
     for (const runner of runners) {
       this.#killed.add(runner);
-      runner.retired = true;
+      runner.draining = true;
       runner.kill();
     }
     await Promise.all(runners.map(({ ended }) => ended));
@@ -198,7 +198,7 @@ export class RunnerPool {
   }
 
   #takers(): Runner[] {
-    return [...this.#runners].filter(({ retired, gone }) => !retired && !gone);
+    return [...this.#runners].filter(({ draining, gone }) => !draining && !gone);
   }
 
   #leastLoaded(): Runner | null {
@@ -288,9 +288,9 @@ export class RunnerPool {
     const generation = this.#generation;
     const started = await starter.start("runner");
     this.#starting--;
-    if (started.ok && generation !== this.#generation) {
+    if (this.#closing || started.ok && generation !== this.#generation) {
       // Code was replaced while it was starting.
-      started.isolate.kill();
+      if (started.ok) started.isolate.kill();
     } else if (!started.ok) {
       this.#failures++;
       log("error", "Cannot start an action runner", { message: started.message });
@@ -300,8 +300,6 @@ export class RunnerPool {
         });
         for (const { resolve } of this.#waiting.splice(0)) resolve(outcome);
       }
-    } else if (this.#closing) {
-      started.isolate.kill();
     } else {
       this.#failures = 0;
       const added: Runner = new Runner({
@@ -363,12 +361,12 @@ export class RunnerPool {
   }
 
   #onDone(runner: Runner): void {
-    if (runner.retired && runner.load === 0) this.#end(runner);
+    if (runner.draining && runner.load === 0) this.#end(runner);
     this.#dispatch();
   }
 
   #drain(runner: Runner): void {
-    runner.retired = true;
+    runner.draining = true;
     if (runner.load === 0) this.#end(runner);
   }
 

@@ -40,7 +40,8 @@ export class WriterRestarts {
     if (this.#isClosed || !isNeeded()) return null;
     this.#state = "starting";
     const started = await starter.start("writer");
-    if (!this.#isClosed) this.#state = "idle";
+    if (this.#isClosed) return started;
+    this.#state = "idle";
     if (started.ok) this.#failures = 0;
     else {
       this.#failures = Math.min(this.#failures + 1, isolateLimits.restartsPerMinuteMax);
