@@ -8,7 +8,7 @@ import { sizeOf, writeModules } from "../../client/build/javascript.ts";
 import { ADDITIONS, BINDINGS, ENTRIES } from "../../client/build/package_files.ts";
 import { copyTree, projectDir } from "./copy_tree.ts";
 import { createManifest, synclineManifest } from "./manifests.ts";
-import { writeProgram } from "./node_program.ts";
+import { writeConformance, writeProgram } from "./node_program.ts";
 import { writeServer } from "./server_files.ts";
 
 /** Writes the package into a new folder. */
@@ -34,6 +34,7 @@ async function writeSynclinePackage(folder: string): Promise<void> {
   await writeDeclarations(folder, entries);
   const server = await writeServer(folder);
   await writeProgram(folder, { name: "syncline", entry: "syncline.ts", server });
+  await writeConformance(folder);
   await copyTree(join(projectDir, "mod/npm/conformance/scenarios"), join(folder, "conformance"));
   // `syncline init` copies these into an existing project.
   await copyTree(join(projectDir, "templates"), join(folder, "templates"));

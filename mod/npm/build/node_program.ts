@@ -1,4 +1,4 @@
-/** Builds a command for Node: one bundled file, started by a small file that old Node versions can parse. */
+/** Builds a command for Node: bundled files, started by a small file that old Node versions can parse. */
 import * as esbuild from "esbuild";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -10,33 +10,70 @@ export async function writeProgram(
   folder: string,
   { name, entry, server = "" }: { readonly name: string; readonly entry: string; readonly server?: string },
 ): Promise<void> {
+  await bundle(join(folder, "bin/main.mjs"), {
+    entry: `../node/${entry}`,
+    define: {
+      SYNCLINE_VARIABLES: JSON.stringify(optionVariables()),
+      SYNCLINE_SERVER: JSON.stringify(server),
+    },
+    plugins: [{
+      name: "conformance",
+      setup({ onResolve }) {
+        onResolve(
+          { filter: /\/conformance\/run\.ts$/ },
+          () => ({ path: "./conformance.mjs", external: true }),
+        );
+      },
+    }],
+  });
+  await Deno.writeTextFile(join(folder, `bin/${name}.mjs`), firstFile(), { mode: 0o755 });
+}
+
+/** Writes `bin/conformance.mjs`, which the command of the same name loads: it contains the package ws. */
+export async function writeConformance(folder: string): Promise<void> {
+  const ws = import.meta.resolve("ws");
+  await bundle(join(folder, "bin/conformance.mjs"), {
+    entry: "../conformance/run.ts",
+    notice: `/*!\nContains ws, https://github.com/websockets/ws\n\n${await Deno.readTextFile(
+      new URL("LICENSE", ws),
+    )}*/\n`,
+    plugins: [{
+      name: "packages",
+      setup({ onResolve }) {
+        onResolve({ filter: /^ws$/ }, () => ({ path: fileURLToPath(ws) }));
+      },
+    }],
+  });
+}
+
+async function bundle(
+  outfile: string,
+  { entry, notice = "", define = {}, plugins }: {
+    readonly entry: string;
+    /** Comment at the beginning of the file. */
+    readonly notice?: string;
+    readonly define?: Record<string, string>;
+    readonly plugins: esbuild.Plugin[];
+  },
+): Promise<void> {
   await esbuild.build({
-    entryPoints: [fileURLToPath(new URL(`../node/${entry}`, import.meta.url))],
-    outfile: join(folder, "bin/main.mjs"),
+    entryPoints: [fileURLToPath(new URL(entry, import.meta.url))],
+    outfile,
     bundle: true,
     platform: "node",
     format: "esm",
     target: "node20",
     // Resolved from the app; the others are optional packages of ws.
     external: ["vite", "bufferutil", "utf-8-validate"],
-    plugins: [{
-      name: "packages",
-      setup({ onResolve }) {
-        onResolve({ filter: /^ws$/ }, ({ path }) => ({ path: fileURLToPath(import.meta.resolve(path)) }));
-      },
-    }],
+    plugins,
     // For packages in CommonJS.
     banner: {
-      js: 'import { createRequire as __createRequire } from "node:module"; ' +
+      js: `${notice}import { createRequire as __createRequire } from "node:module"; ` +
         "const require = __createRequire(import.meta.url);",
     },
-    define: {
-      SYNCLINE_VARIABLES: JSON.stringify(optionVariables()),
-      SYNCLINE_SERVER: JSON.stringify(server),
-    },
+    define,
     logLevel: "warning",
   });
-  await Deno.writeTextFile(join(folder, `bin/${name}.mjs`), firstFile(), { mode: 0o755 });
 }
 
 function firstFile(): string {

@@ -17,10 +17,12 @@ export class Incoming<Item> {
   async next(what: string, { ms, signal }: Patience): Promise<Item> {
     const item = this.#items.shift();
     if (item !== undefined) return item;
+    const lateError = () => new Error(`${what} did not arrive within ${ms / 1000} s`);
+    if (signal.aborted) throw lateError();
     let timer: ReturnType<typeof setTimeout> | undefined;
     let end: (() => void) | undefined;
     await new Promise<void>((resolve, reject) => {
-      const late = () => reject(new Error(`${what} did not arrive within ${ms / 1000} s`));
+      const late = () => reject(lateError());
       this.#waiting = resolve;
       timer = setTimeout(late, ms);
       signal.addEventListener("abort", end = late);

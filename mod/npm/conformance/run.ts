@@ -1,11 +1,12 @@
-/** `syncline conformance`: runs a client against recorded scenarios of the protocol. */
+/** `syncline conformance`: runs a client against scenarios of the protocol. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import process from "node:process";
 import { setTimeout as pause } from "node:timers/promises";
+import { parseArgs } from "node:util";
 import { PlainError } from "../node/plain_error.ts";
-import { filled, type Json, mismatch, type Variables } from "./frames.ts";
+import { filled, type Json, listMismatch, mismatch, type Variables } from "./frames.ts";
 import { Incoming, type Patience } from "./incoming.ts";
 import { type Connection, ScriptedServer } from "./scripted_server.ts";
 
@@ -22,7 +23,7 @@ interface Step {
   /** The next frame of the client; a list: the next frames, in any order. */
   readonly client?: Json;
   readonly server?: Json;
-  /** Number of WebSocket frames of `server`. */
+  /** Number of WebSocket frames of `server`, with pings between them, whose last one has to be answered. */
   readonly fragments?: number;
   /** The next line of the driver; a list: the next lines, in any order, and an empty one: none so far. */
   readonly event?: Json;
@@ -48,8 +49,11 @@ export interface ConformanceOptions {
   readonly print: (line: string) => void;
 }
 
-/** Time for the events of frames that have arrived. */
+/** Time for the events of frames that have arrived, and for frames and connections that no one expects. */
 const QUIET_MS = 200;
+
+/** Number of scenarios that run at the same time, each with its own server and driver. */
+const PARALLEL = 4;
 
 /** Time for a driver to end after its standard input was closed. */
 const END_MS = 2_000;
@@ -67,30 +71,45 @@ export async function runConformance(
   if (unknown !== undefined) {
     throw new PlainError(`There is no scenario "${unknown}". Known: ${names.join(", ")}`);
   }
+  const selected = only.length === 0 ? names : only;
+  const lines: string[] = [];
   let failed = 0;
-  for (const name of only.length === 0 ? names : only) {
-    const steps = readFileSync(new URL(`${name}.jsonl`, folder), "utf8").trim().split("\n")
-      .map((line) => JSON.parse(line) as Step);
-    const title = `${name}: ${steps[0]?.scenario}`;
-    try {
-      await runScenario(steps, { driver, stepMs });
-      print(`ok       ${title}`);
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      if (!(error instanceof Skipped)) failed++;
-      print(
-        error instanceof Skipped ? `skipped  ${title} (${reason})` : `FAILED   ${title}\n         ${reason}`,
-      );
+  let printed = 0;
+  const queue = selected.entries();
+  const work = async () => {
+    for (const [at, name] of queue) {
+      const { line, isFailed } = await outcome(name, { folder, driver, stepMs });
+      lines[at] = line;
+      if (isFailed) failed++;
+      for (let next = lines[printed]; next !== undefined; next = lines[++printed]) print(next);
     }
-  }
+  };
+  await Promise.all(Array.from({ length: PARALLEL }, work));
   print(failed === 0 ? "The client passed" : `The client failed ${failed} scenarios`);
   return failed === 0;
 }
 
-async function runScenario(
-  steps: readonly Step[],
-  { driver, stepMs }: Pick<ConformanceOptions, "driver"> & { readonly stepMs: number },
-): Promise<void> {
+type ScenarioOptions = Required<Pick<ConformanceOptions, "driver" | "stepMs">>;
+
+async function outcome(
+  name: string,
+  { folder, ...options }: ScenarioOptions & Pick<ConformanceOptions, "folder">,
+): Promise<{ readonly line: string; readonly isFailed: boolean }> {
+  const steps = readFileSync(new URL(`${name}.jsonl`, folder), "utf8").trim().split("\n")
+    .map((line) => JSON.parse(line) as Step);
+  const title = `${name}: ${steps[0]?.scenario}`;
+  try {
+    await runScenario(steps, options);
+    return { line: `ok       ${title}`, isFailed: false };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return error instanceof Skipped
+      ? { line: `skipped  ${title} (${reason})`, isFailed: false }
+      : { line: `FAILED   ${title}\n         ${reason}`, isFailed: true };
+  }
+}
+
+async function runScenario(steps: readonly Step[], { driver, stepMs }: ScenarioOptions): Promise<void> {
   // A message of more than 65,535 bytes.
   const variables: Variables = new Map([["$large", "x".repeat(70_000)]]);
   const faults: string[] = [];
@@ -119,7 +138,7 @@ async function runScenario(
       throw new Error(`line ${i + 1}: ${error.message}`);
     });
   }
-  run.end();
+  await Promise.race([run.end(), failure]);
   if (faults[0] !== undefined) throw new Error(faults[0]);
 }
 
@@ -149,18 +168,20 @@ class ScenarioRun {
     if (step.open) this.#connection = await this.#server.connections.next("A connection", this.#patience);
     if (step.client !== undefined) await this.#frames(step.client);
     if (step.server !== undefined) this.#current.send(step.server, step.fragments);
-    if (step.event !== undefined) await this.#events(step.event);
-    if (step.ping) {
-      this.#current.socket.ping();
+    if (step.ping) this.#current.ping();
+    if (step.ping || step.fragments !== undefined) {
       await this.#current.pongs.next("The answer to a WebSocket ping", this.#patience);
     }
+    if (step.event !== undefined) await this.#events(step.event);
     if (step.close !== undefined) this.#current.socket.close(step.close, "");
     if (step.cut) this.#current.socket.terminate();
     if (step.closed) await this.#current.closed.next("The end of the connection", this.#patience);
   }
 
-  /** Throws if the client has sent more than the scenario expects. */
-  end(): void {
+  /** Throws if the client sends more than the scenario expects. */
+  async end(): Promise<void> {
+    await pause(QUIET_MS);
+    if (this.#server.connections.all().length > 0) throw new Error("The client opened another connection");
     const [frame] = this.#connection?.frames.all() ?? [];
     if (frame !== undefined) throw new Error(`The client also sent ${JSON.stringify(frame)}`);
     this.#noEvents();
@@ -178,8 +199,8 @@ class ScenarioRun {
       if (typeof missing === "string") throw new Skipped(`without the feature ${missing}`);
     }
     const reason = Array.isArray(pattern)
-      ? mismatch(patterns, frames, this.#variables)
-      : mismatch(pattern, frames[0], this.#variables);
+      ? listMismatch(patterns, frames, this.#variables)
+      : mismatch(pattern, frames[0] ?? null, this.#variables);
     if (reason !== null) throw new Error(`The client sent ${JSON.stringify(frames)}: ${reason}`);
   }
 
@@ -199,7 +220,7 @@ class ScenarioRun {
     for (const each of pattern) {
       events.push(await this.#client.events.next(`The event ${JSON.stringify(each)}`, this.#patience));
     }
-    const reason = mismatch(pattern, events, this.#variables);
+    const reason = listMismatch(pattern, events, this.#variables);
     if (reason !== null) throw new Error(`The driver reported ${JSON.stringify(events)}: ${reason}`);
   }
 
@@ -216,6 +237,12 @@ class ScenarioRun {
   }
 }
 
+/** Elsewhere, a signal reaches only the driver itself. */
+const HAS_GROUPS = process.platform !== "win32";
+
+/** Drivers that run. */
+const drivers = new Set<Driver>();
+
 /** The process of the client: commands on standard input, events on standard output, as lines of JSON. */
 class Driver implements AsyncDisposable {
   readonly events = new Incoming<Json>();
@@ -230,7 +257,8 @@ class Driver implements AsyncDisposable {
     readonly fail: (reason: string) => void;
   }) {
     const env = { ...process.env, SYNCLINE_URL: url };
-    this.#child = spawn(program, args, { env, stdio: ["pipe", "pipe", "inherit"] });
+    this.#child = spawn(program, args, { env, stdio: ["pipe", "pipe", "inherit"], detached: HAS_GROUPS });
+    drivers.add(this);
     this.#exit = new Promise((resolve) => {
       this.#child.on("error", (error) => {
         fail(`Cannot start the driver "${program}": ${error.message}`);
@@ -252,6 +280,17 @@ class Driver implements AsyncDisposable {
     });
   }
 
+  /** Ends the driver and the processes that it started, such as those of a shell or of npx. */
+  kill(signal: "SIGINT" | "SIGTERM" | "SIGKILL"): void {
+    const { pid } = this.#child;
+    try {
+      if (HAS_GROUPS && pid !== undefined) process.kill(-pid, signal);
+      else this.#child.kill(signal);
+    } catch {
+      // They have ended.
+    }
+  }
+
   send(command: Json): void {
     this.#child.stdin?.write(`${JSON.stringify(command)}\n`);
   }
@@ -269,38 +308,68 @@ class Driver implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isEnding = true;
     this.#child.stdin?.end();
-    const late = new AbortController();
-    await Promise.race([
-      this.#exit,
-      pause(END_MS, undefined, { signal: late.signal }).then(
-        () => void this.#child.kill("SIGKILL"),
-        () => {},
-      ),
-    ]);
+    const timer = setTimeout(() => this.kill("SIGKILL"), END_MS);
     await this.#exit;
-    late.abort();
+    clearTimeout(timer);
+    // Processes of the group may have outlived the driver.
+    this.kill("SIGKILL");
+    this.#child.stdout?.destroy();
+    drivers.delete(this);
   }
 }
 
 const USAGE = `Usage: syncline conformance [--only <scenarios>] -- <driver> [arguments]
 
-Runs a client of the sync protocol against recorded scenarios. The driver is a program that reads commands and
-prints events as lines of JSON; the page "Sync protocol" of the documentation describes it.
+Runs a client of the sync protocol against scenarios. The driver is a program that reads commands and prints
+events as lines of JSON; the page "Sync protocol" of the documentation describes it.
 `;
+
+interface Arguments {
+  readonly only: readonly string[];
+  readonly driver: readonly string[];
+  readonly help: boolean;
+}
+
+/** Options end before `--` or the driver. */
+function parsed(args: readonly string[]): Arguments {
+  let end = 0;
+  while (args[end]?.startsWith("-") && args[end] !== "--") end += args[end] === "--only" ? 2 : 1;
+  const options = { only: { type: "string" }, help: { type: "boolean", short: "h" } } as const;
+  try {
+    const { only, help = false } = parseArgs({ args: args.slice(0, end), options }).values;
+    const driver = args.slice(args[end] === "--" ? end + 1 : end);
+    if (driver.length === 0 && !help) throw new PlainError("Pass the driver after --");
+    return { only: only?.split(",") ?? [], driver, help };
+  } catch (error) {
+    throw new PlainError((error as Error).message);
+  }
+}
 
 /** The command. Returns its exit code. */
 export async function conformance(args: readonly string[], folder: URL): Promise<number> {
-  const only: string[] = [];
-  let rest = [...args];
-  if (rest[0] === "--only") {
-    only.push(...(rest[1] ?? "").split(","));
-    rest = rest.slice(2);
+  const interrupted = () => end("SIGINT", 130);
+  const terminated = () => end("SIGTERM", 143);
+  try {
+    const { only, driver, help } = parsed(args);
+    if (help) {
+      process.stdout.write(USAGE);
+      return 0;
+    }
+    process.on("SIGINT", interrupted).on("SIGTERM", terminated);
+    const print = (line: string) => void process.stdout.write(`${line}\n`);
+    return await runConformance({ folder, driver, only, print }) ? 0 : 1;
+  } catch (error) {
+    // Of this module, which is bundled apart from the other commands.
+    if (!(error instanceof PlainError)) throw error;
+    process.stderr.write(`syncline: ${error.message}\n\n${USAGE}`);
+    return 2;
+  } finally {
+    process.off("SIGINT", interrupted).off("SIGTERM", terminated);
   }
-  const driver = rest[0] === "--" ? rest.slice(1) : rest;
-  if (driver.length === 0 || driver[0]?.startsWith("-")) {
-    process.stdout.write(USAGE);
-    return driver.length === 0 ? 2 : 0;
-  }
-  const print = (line: string) => void process.stdout.write(`${line}\n`);
-  return await runConformance({ folder, driver, only, print }) ? 0 : 1;
+}
+
+/** Ends with the drivers, which have process groups of their own. */
+function end(signal: "SIGINT" | "SIGTERM", code: number): void {
+  for (const driver of drivers) driver.kill(signal);
+  process.exit(code);
 }

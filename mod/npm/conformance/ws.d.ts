@@ -4,10 +4,11 @@ import type { Server } from "node:http";
 
 export class WebSocket {
   on(event: "message", listener: (data: Buffer, isBinary: boolean) => void): this;
-  on(event: "close" | "pong", listener: () => void): this;
+  on(event: "close", listener: () => void): this;
+  on(event: "pong", listener: (data: Buffer) => void): this;
   on(event: "error", listener: (error: Error) => void): this;
   send(data: string, options?: { readonly fin: boolean }): void;
-  ping(): void;
+  ping(data: string): void;
   close(code: number, reason: string): void;
   /** Ends the connection without a close frame. */
   terminate(): void;

@@ -1,6 +1,5 @@
 /** The command `syncline` of the npm package. Development commands run in Node, all others in the bundled Deno runtime. */
 import process from "node:process";
-import { conformance } from "../conformance/run.ts";
 import { demo } from "./demo.ts";
 import { dev } from "./dev.ts";
 import { init } from "./init.ts";
@@ -48,7 +47,7 @@ async function run(name: string, args: readonly string[]): Promise<number> {
     case "demo":
       return await demo(args);
     case "conformance":
-      return await conformance(args, new URL("../conformance/", import.meta.url));
+      return await conformance(args);
     case "":
     case "help":
     case "-h":
@@ -72,6 +71,12 @@ async function testServers(): Promise<number> {
   return await ended(
     startDeno(openRuntime(), { set: "appTests", entry, args: [], cwd: process.cwd(), stdio: "inherit" }),
   );
+}
+
+/** A bundle of its own: other commands do not need the WebSocket server. */
+async function conformance(args: readonly string[]): Promise<number> {
+  const kit = await import("../conformance/run.ts");
+  return await kit.conformance(args, new URL("../conformance/", import.meta.url));
 }
 
 const [name = "", ...args] = process.argv.slice(2);

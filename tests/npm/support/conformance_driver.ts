@@ -1,5 +1,5 @@
 /** Driver of `syncline conformance` for the JavaScript client. */
-import { FunctionError, SynclineClient } from "../../../mod/client/mod.ts";
+import { ConnectionLostError, FunctionError, SynclineClient } from "../../../mod/client/mod.ts";
 
 interface Command {
   readonly do: string;
@@ -22,6 +22,7 @@ function emit(event: object): void {
 }
 
 function failure(error: unknown): object {
+  if (error instanceof ConnectionLostError) return { message: error.message, code: null };
   if (!(error instanceof FunctionError)) throw error;
   return { message: error.message, code: error.code ?? null };
 }

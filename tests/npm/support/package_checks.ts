@@ -5,7 +5,7 @@ import { ADDITIONS, BINDINGS, FRAMEWORKS } from "../../../mod/client/build/packa
 import { projectDir } from "../../support/processes/child.ts";
 import { LanguageServer } from "./language_server.ts";
 import type { NodeMachine } from "./node_machine.ts";
-import { API_TYPES, AUTH_HOOKS, NODE_SCRIPT, OWN_FUNCTIONS, TEXTS } from "./package_sources.ts";
+import { API_TYPES, AUTH_HOOKS, NODE_DRIVER, NODE_SCRIPT, OWN_FUNCTIONS, TEXTS } from "./package_sources.ts";
 
 const PACKAGE = join(projectDir, "dist/npm/syncline");
 const TSC = "my-app/node_modules/.bin/tsc";
@@ -96,6 +96,7 @@ export async function checkPlainNode(machine: NodeMachine, url: string): Promise
   const dependencies = { ws: "8.23.0", "@types/node": "20.19.43", "@types/ws": "8.18.2" };
   await write("package.json", JSON.stringify({ private: true, type: "module", dependencies }));
   await write("tasks.mjs", NODE_SCRIPT);
+  await write("driver.mjs", NODE_DRIVER);
   await write(
     "declarations.ts",
     DECLARED.map((name) => `export * as ${name} from "syncline/${name}";\n`).join(""),
@@ -107,6 +108,11 @@ export async function checkPlainNode(machine: NodeMachine, url: string): Promise
   await machine.done(`../${TSC} -p .`, { at: "script" });
   const { text } = await machine.done(`node tasks.mjs ${url}`, { at: "script" });
   assert.deepEqual(JSON.parse(text), { isSame: true, isRefused: true, transport: "webSocket" });
+  const kit = "node_modules/.bin/syncline conformance --only fragments,keepalive -- node driver.mjs";
+  assert.match(
+    (await machine.done(`../my-app/${kit}`, { at: "script" })).text,
+    /^ok {7}fragments: .*\nok {7}keepalive: .*\nThe client passed\n$/,
+  );
 }
 
 const STRICT = { allowJs: true, checkJs: true, strict: true, noEmit: true, skipDefaultLibCheck: true };

@@ -166,3 +166,17 @@ console.log(JSON.stringify({
 // Nothing may keep the program from exiting.
 setTimeout(() => exit(3), 5000).unref();
 `;
+
+/** A driver of `syncline conformance` that only subscribes. */
+export const NODE_DRIVER = `import { env, stdin } from "node:process";
+import { createInterface } from "node:readline";
+import { SynclineClient } from "syncline";
+import { WebSocket } from "ws";
+
+const client = new SynclineClient(env["SYNCLINE_URL"] ?? "", { webSocket: WebSocket });
+for await (const line of createInterface({ input: stdin })) {
+  const { id, path, args } = JSON.parse(line);
+  client.subscribe(path, args, (value) => console.log(JSON.stringify({ event: "result", id, value })));
+}
+client.close();
+`;
