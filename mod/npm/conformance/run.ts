@@ -281,7 +281,7 @@ class Driver implements AsyncDisposable {
   }
 
   /** Ends the driver and the processes that it started, such as those of a shell or of npx. */
-  kill(signal: "SIGINT" | "SIGTERM" | "SIGKILL"): void {
+  kill(signal: "SIGTERM" | "SIGKILL"): void {
     const { pid } = this.#child;
     try {
       if (HAS_GROUPS && pid !== undefined) process.kill(-pid, signal);
@@ -347,8 +347,8 @@ function parsed(args: readonly string[]): Arguments {
 
 /** The command. Returns its exit code. */
 export async function conformance(args: readonly string[], folder: URL): Promise<number> {
-  const interrupted = () => end("SIGINT", 130);
-  const terminated = () => end("SIGTERM", 143);
+  const interrupted = () => end(130);
+  const terminated = () => end(143);
   try {
     const { only, driver, help } = parsed(args);
     if (help) {
@@ -369,7 +369,8 @@ export async function conformance(args: readonly string[], folder: URL): Promise
 }
 
 /** Ends with the drivers, which have process groups of their own. */
-function end(signal: "SIGINT" | "SIGTERM", code: number): void {
-  for (const driver of drivers) driver.kill(signal);
+function end(code: number): void {
+  // Shells start background processes that ignore SIGINT.
+  for (const driver of drivers) driver.kill("SIGTERM");
   process.exit(code);
 }
