@@ -105,20 +105,22 @@ Deno.test("SIGKILL of the writer, repeatedly: no call is lost or runs twice, and
   const callers = upTo(16).map(async () => {
     while (running) {
       const n = next++;
-      const answer = await it.host.mutate(call("notes:add", { n }));
-      const result = answer.outcome.ok ? JSON.parse(answer.outcome.value) : answer.outcome.error.message;
-      answered.set(n, { result, ts: answer.ts });
+      const { outcome, ts } = await it.host.mutate(call("notes:add", { n }));
+      if (!outcome.ok) throw new Error(outcome.error.message);
+      answered.set(n, { result: JSON.parse(outcome.value), ts });
     }
   });
+  const done = Promise.all(callers);
   for (let round = 0; round < repeats(8, 50); round++) {
-    const before = answered.size;
     for (const pid of await it.pids("writer")) Deno.kill(pid, "SIGKILL");
+    // The next writer serves when more calls are answered than were in flight.
+    const before = answered.size;
     while (answered.size < before + 40) {
-      await new Promise((resolve) => setTimeout(resolve, Math.random() * 4));
+      await Promise.race([done, new Promise((resolve) => setTimeout(resolve, Math.random() * 4))]);
     }
   }
   running = false;
-  await Promise.all(callers);
+  await done;
   assert.deepEqual([...answered.keys()].sort((a, b) => a - b), upTo(next), "calls without an answer");
   for (const [n, { result }] of answered) assert.equal(result, n);
   assert.deepEqual(await it.query("notes:all"), upTo(next));
