@@ -17,7 +17,7 @@ import type { BackupTarget } from "./backups/scheduled/mod.ts";
 import { scheduledRoutes } from "./backups/scheduled/routes.ts";
 import { deployPath, deployRoutes, type DeployRoutesOptions } from "./deploy/routes.ts";
 import { opsLimits } from "./limits.ts";
-import { type ReplicationPort, replicationRoutes } from "./replication/routes.ts";
+import { type ExportRebuilt, type ReplicationPort, replicationRoutes } from "./replication/routes.ts";
 
 interface ImpersonationCall {
   readonly userId: string;
@@ -122,6 +122,8 @@ export interface AdminRoutesOptions {
   /** Audits requests. Optional. */
   readonly audit?: AuditRequests;
   readonly tables: readonly Hono<AdminEnv>[];
+  /** Exports a table of a rebuilt point. Optional. */
+  readonly exportRebuilt?: ExportRebuilt;
   /** Deploys, and the keys that authorize them. Optional. */
   readonly deploy?: DeployRoutesOptions & { readonly keys: Omit<KeyVerifier, "accepts"> };
   /** `null` without replication. */
@@ -157,6 +159,10 @@ export function adminRoutes(options: AdminRoutesOptions): Hono<AdminEnv> {
   for (const routes of tables) app.route("/", routes);
   if (deploy !== undefined) app.route("/", deployRoutes(deploy));
   app.route("/", restartRoutes({ restart, log }));
-  app.route("/", replicationRoutes({ port: replication, restores, follower: options.follower, log }));
+  const { exportRebuilt, follower } = options;
+  app.route(
+    "/",
+    replicationRoutes({ port: replication, restores, exportRebuilt, incomingDir, follower, log }),
+  );
   return app;
 }

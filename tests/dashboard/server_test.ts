@@ -475,7 +475,7 @@ testDashboard("overview, files, schedule, backups and replication", {
       const added = await call("notes:add", { text: "since" });
       await choose(/^More about backup-/, "Restore…");
       await button("Verify and prepare restore").click();
-      await button("Copy one table…").click();
+      await page.locator(".card", { has: staged() }).getByRole("button", { name: "Copy one table…" }).click();
       await dialog.getByLabel("Table").selectOption("notes");
       await dialog.getByLabel("Documents added since then").selectOption(others);
       await button("Copy table").click();
@@ -533,11 +533,47 @@ testDashboard("overview, files, schedule, backups and replication", {
       await dialog.getByRole("heading", { name: /^Copy one table as of / }).waitFor();
       await checkDialog(dashboard, "copy one table");
       assert.equal(await dialog.getByLabel("Table").inputValue(), "notes");
+      // A failed import leaves no restore that the next start would apply.
+      await page.route("**/api/admin/import/**", (route) => route.abort());
+      await button("Copy table").click();
+      await page.locator(".toast[data-tone=bad]").waitFor();
+      assert.equal((await fetched("restore")).restore, null);
+      await button("Dismiss").last().click();
+      await page.unroute("**/api/admin/import/**");
+      await button("Copy one table…").click();
       await button("Copy table").click();
       await waitForText(/\d documents? copied\.$/);
       assert.ok((await call("notes:list", {}, "query")).some(({ _id }: { _id: string }) => _id === id));
-      assert.equal(await staged().count(), 0);
+      assert.equal((await fetched("restore")).restore, null);
       await page.unroute("**/api/admin/replication");
+    },
+  );
+
+  await t.step(
+    "DA24 copying from a prepared restore leaves the restore of another administrator in place",
+    async () => {
+      const { body: { accessToken } } = await server.post("/api/auth/admin/signin", admin);
+      const headers = { Authorization: `Bearer ${accessToken}` };
+      const restoreOf = async () =>
+        (await (await fetch(`${server.url}/api/admin/restore`, { headers })).json()).restore;
+      await choose(/^More about backup-/, "Restore…");
+      await button("Verify and prepare restore").click();
+      await staged().waitFor();
+      const { stagedAt } = await restoreOf();
+      // Another one is prepared while the table is imported.
+      await page.route("**/api/admin/import/**", async (route) => {
+        const answer = await server.post("/api/admin/restore/point-in-time", {}, { bearer: accessToken });
+        assert.equal(answer.status, 200);
+        await route.continue();
+      });
+      await page.locator(".card", { has: staged() }).getByRole("button", { name: "Copy one table…" }).click();
+      await dialog.getByLabel("Table").selectOption("notes");
+      await button("Copy table").click();
+      await waitForText("The prepared restore was already canceled or replaced.");
+      assert.notEqual((await restoreOf()).stagedAt, stagedAt);
+      await page.unroute("**/api/admin/import/**");
+      await button("Cancel the restore").click();
+      await waitForText("Restore canceled.");
     },
   );
 
@@ -654,6 +690,7 @@ testDashboard("overview, files, schedule, backups and replication", {
     // Its replacement has the same permissions, and both work until the old one is revoked.
     await button("Replace CI").click();
     assert.equal(await page.getByLabel("Key for deploys only").isChecked(), true);
+    assert.equal(await page.getByLabel("Days until it expires").inputValue(), "");
     await button("Create key").click();
     const other = await page.getByRole("textbox", { name: "API key" }).inputValue();
     const statusOf = async (key: string) => {
@@ -666,8 +703,18 @@ testDashboard("overview, files, schedule, backups and replication", {
     await button("Revoke the old key").click();
     await waitForText("Old key revoked.");
     assert.deepEqual([await statusOf(key), await statusOf(other)], [401, 200]);
-    await button("Revoke CI").click();
-    await button("Revoke key").click();
+    await button("Replace CI").click();
+    await page.getByLabel("Name").fill("Calls");
+    await page.getByLabel("Key for deploys only").uncheck();
+    await page.getByLabel("Functions").fill("notes:list");
+    await button("Create key").click();
+    await page.getByRole("textbox", { name: "API key" }).waitFor();
+    await button("Done").click();
+    for (const name of ["CI", "Calls"]) {
+      await button(`Revoke ${name}`).click();
+      await button("Revoke key").click();
+      await button(`Revoke ${name}`).waitFor({ state: "detached" });
+    }
     await waitForText("No API keys");
   });
 
@@ -682,6 +729,11 @@ testDashboard("overview, files, schedule, backups and replication", {
     await button("Done").click();
     await page.getByRole("cell", { name: "tasks:*, POST /hook" }).waitFor();
     assert.ok(!(await page.content()).includes(key));
+    // The lifetime is part of what its replacement has too.
+    await button("Replace Reports").click();
+    assert.equal(await page.getByLabel("Days until it expires").inputValue(), "30");
+    await keys("Escape");
+    await dialog.waitFor({ state: "detached" });
     await button("Revoke Reports").click();
     await button("Revoke key").click();
     await waitForText("No API keys");
@@ -786,6 +838,15 @@ testDashboard(
       await button("Cancel the restore").click();
       await waitForText("Restore canceled.");
     });
+
+    await t.step(
+      "DA24 without replication the menu of a table leads to the restore of a backup",
+      async () => {
+        await go("data/notes");
+        await choose("More about this table", "Restore an earlier state…");
+        await waitForText("To restore notes to an earlier state, prepare the restore of a backup");
+      },
+    );
 
     await t.step("DA13 an import interrupted by a server stop is shown until it is dismissed", async () => {
       // A page that refreshes would be refused in the meantime.

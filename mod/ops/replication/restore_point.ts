@@ -156,6 +156,8 @@ export interface StagePointOptions {
   readonly dataDir: string;
   /** Whether uploaded files are in the data folder instead of a bucket. */
   readonly localFiles: boolean;
+  /** Path in the data folder for the database. Nothing is staged then. */
+  readonly databaseTo?: string;
   readonly signal?: AbortSignal;
   readonly onProgress?: (progress: PointProgress) => void;
 }
@@ -180,7 +182,7 @@ export const SNAPSHOT_DIR = "incoming-snapshot";
 export async function stagePoint(
   target: ReplicaReader,
   plan: RestorePlan,
-  { dataDir, localFiles, signal, onProgress = () => {} }: StagePointOptions,
+  { dataDir, localFiles, databaseTo, signal, onProgress = () => {} }: StagePointOptions,
 ): Promise<StagedPoint> {
   const folder = join(dataDir, SNAPSHOT_DIR);
   await removeIfThere(folder);
@@ -204,6 +206,7 @@ export async function stagePoint(
       archive,
       source: `${target.location}, generation ${plan.generation}`,
       withSecret: false,
+      ...(databaseTo !== undefined && { checkOnly: true, databaseTo }),
       async advance(databasePath) {
         const { ts, at } = await replay(rows, plan, {
           databasePath,

@@ -1,7 +1,10 @@
 /** Replication over HTTP: status, snapshots on request, and point-in-time restores. */
-import { Hono } from "hono";
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { type Context, Hono } from "hono";
 import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
+import { removeIfThere } from "../../kit/durable_files.ts";
 import { readJsonBody } from "../../kit/request_body.ts";
 import type { Log } from "../../kit/log.ts";
 import { opsLimits } from "../limits.ts";
@@ -16,9 +19,15 @@ import { StageJobError } from "./process/jobs.ts";
 export interface ReplicationPort {
   status(): Promise<object>;
   takeSnapshot(): Promise<object>;
-  /** Throws a `StageJobError` with the reason. */
-  stage(point: RestorePoint): Promise<StagedPoint>;
+  /** Stages a point, or only writes its database to a path. Throws a `StageJobError` with the reason. */
+  stage(point: RestorePoint, rebuilt?: { readonly databaseTo: string }): Promise<StagedPoint>;
 }
+
+/** Answers with a table of a database, which is removed by `onEnd`. */
+export type ExportRebuilt = (
+  c: Context<AdminEnv>,
+  rebuilt: { readonly table: string; readonly path: string; readonly onEnd: () => void },
+) => Promise<Response>;
 
 const pointSchema = z.strictObject({
   toTs: z.int().min(0).optional(),
@@ -28,9 +37,13 @@ const pointSchema = z.strictObject({
 
 /** `port` is `null` on a server that does not replicate. */
 export function replicationRoutes(
-  { port, restores, follower, log }: {
+  { port, restores, exportRebuilt, incomingDir, follower, log }: {
     readonly port: ReplicationPort | null;
     readonly restores: Pick<RestorePort, "cancel">;
+    /** Without it, tables of a point are not exported. */
+    readonly exportRebuilt?: ExportRebuilt | undefined;
+    /** Folder for rebuilt databases, which is emptied at start. */
+    readonly incomingDir: string;
     /** Returns the status of a server that follows another. */
     readonly follower?: (() => object) | null | undefined;
     readonly log: Log;
@@ -49,7 +62,11 @@ export function replicationRoutes(
       c.json(await port?.status() ?? { enabled: false, ...(follower && { follower: follower() }) }),
   );
   app.post("/replication/snapshot", async (c) => c.json(await needed().takeSnapshot()));
-  app.post("/restore/point-in-time", async (c) => {
+  /** Rebuilds the point of a request. */
+  const rebuild = async <Result>(
+    c: Context<AdminEnv>,
+    work: (replication: ReplicationPort, point: RestorePoint) => Promise<Result>,
+  ): Promise<Result> => {
     const replication = needed();
     const { toTime, ...rest } = await readJsonBody(c.req.raw, pointSchema, {
       bytesMax: opsLimits.bodyBytesMax,
@@ -57,20 +74,45 @@ export function replicationRoutes(
     });
     if (staging) throw new ServiceError("overloaded", "Another point is being rebuilt, try again later");
     staging = true;
-    const adminId = c.get("adminId");
     try {
-      const point = { ...rest, ...(toTime !== undefined && { toTime: Date.parse(toTime) }) };
-      const restore = await stagedFor(c, restores, () => replication.stage(point));
-      log("info", "An administrator staged a restore to a point in time; the next start applies it", {
-        adminId,
-        source: restore.source,
-        ts: restore.ts,
+      return await work(replication, {
+        ...rest,
+        ...(toTime !== undefined && { toTime: Date.parse(toTime) }),
       });
-      return c.json({ restore });
     } catch (error) {
       throw explained(error, log);
     } finally {
       staging = false;
+    }
+  };
+  app.post("/restore/point-in-time", async (c) => {
+    const restore = await rebuild(
+      c,
+      (replication, point) => stagedFor(c, restores, () => replication.stage(point)),
+    );
+    log("info", "An administrator staged a restore to a point in time; the next start applies it", {
+      adminId: c.get("adminId"),
+      source: restore.source,
+      ts: restore.ts,
+    });
+    return c.json({ restore });
+  });
+  if (exportRebuilt === undefined) return app;
+  app.post("/restore/point-in-time/export/:table", async (c) => {
+    const folder = join(incomingDir, `point-${randomBytes(8).toString("hex")}`);
+    const path = join(folder, "data.db");
+    // A leftover is removed at the next start.
+    const onEnd = () => void removeIfThere(folder).catch(() => {});
+    try {
+      await rebuild(c, async (replication, point) => {
+        await Deno.mkdir(folder, { mode: 0o700 });
+        await replication.stage(point, { databaseTo: path });
+      });
+      await c.get("confirmAccess")();
+      return await exportRebuilt(c, { table: c.req.param("table"), path, onEnd });
+    } catch (error) {
+      onEnd();
+      throw error;
     }
   });
   return app;

@@ -5,7 +5,7 @@ import { ServiceError } from "../../errors.ts";
 import type { Log } from "../../kit/log.ts";
 import { archiveNames } from "../../ops/backups/archive/entry_names.ts";
 import { BackupCounts, BackupFolder, Backups } from "../../ops/backups/mod.ts";
-import { exportRoutes } from "../../ops/tables/export/routes.ts";
+import { exportRoutes, tableExports } from "../../ops/tables/export/routes.ts";
 import { importRoutes } from "../../ops/tables/import/routes.ts";
 import type { BackupTarget } from "../../ops/backups/scheduled/mod.ts";
 import { cancelRestore, stagedDatabase, stagedRestore } from "../../ops/backups/restore/mod.ts";
@@ -68,6 +68,8 @@ export async function startAdmin(
     );
     return at === -Infinity && parts.backups.status?.isListed === false ? null : at;
   };
+  const databasePath = join(dataDir, archiveNames.database);
+  const exported = tableExports({ databasePath, log });
   const routes = adminRoutes({
     verify: verifyWith(authenticator),
     impersonate: (call) => sessions.impersonate(call),
@@ -82,7 +84,7 @@ export async function startAdmin(
         return maintenance.stage(options);
       },
       staged: () => stagedRestore(dataDir),
-      cancel: () => cancelRestore(dataDir),
+      cancel: (stagedAt) => cancelRestore(dataDir, { stagedAt }),
     },
     places: { files: parts.storage.probe, replica: parts.replication.probe },
     incomingDir,
@@ -97,13 +99,10 @@ export async function startAdmin(
     scheduledTarget: () => parts.backups.target,
     newestBackup,
     tables: [
-      exportRoutes({
-        databasePath: join(dataDir, archiveNames.database),
-        stagedDatabase: () => stagedDatabase(dataDir),
-        log,
-      }),
+      exportRoutes({ databasePath, exported, stagedDatabase: () => stagedDatabase(dataDir), log }),
       importRoutes({ port, works: work, tempDir: incomingDir, log }),
     ],
+    exportRebuilt: exported,
     replication: parts.replication.replication,
     follower: parts.following.status,
     restart,

@@ -49,8 +49,9 @@ export async function startReplication(
       figures: () => replication.figures(),
       takeSnapshot: () => replication.takeSnapshot(),
       history: (id) => historyInProcess({ dataDir, target, id, signal: stopping.signal }),
-      stage: (point) =>
+      stage: (point, rebuilt) =>
         stageInProcess({
+          ...rebuilt,
           dataDir,
           target,
           localFiles: storage.s3 === null,

@@ -35,7 +35,13 @@ Deno.test("[RP11] a server without replication reports that, and has no restore 
   const headers = { Authorization: `Bearer ${bearer}` };
   const status = await fetch(`${server.url}/api/admin/replication`, { headers });
   assert.deepEqual(await status.json(), { enabled: false });
-  for (const path of ["/api/admin/replication/snapshot", "/api/admin/restore/point-in-time"]) {
+  for (
+    const path of [
+      "/api/admin/replication/snapshot",
+      "/api/admin/restore/point-in-time",
+      "/api/admin/restore/point-in-time/export/notes",
+    ]
+  ) {
     const { status, body } = await server.post(path, {}, { bearer });
     assert.equal(status, 409);
     assert.equal(body.errorData.code, "replication_off");
@@ -120,6 +126,33 @@ Deno.test("[RP4] [RP6] [RP11] [RP12] [RP13] [PT4] a replicating server reports i
         `${JSON.stringify(point)}: ts ${ts}`,
       );
     }
+    assert.equal((await admin("/restore")).restore.ts, two);
+    // The staged restore stays as it is.
+    const exported = (table: string, point: object) =>
+      fetch(`${server.url}/api/admin/restore/point-in-time/export/${table}`, {
+        method: "POST",
+        headers: { Authorization: `Bearer ${bearer}`, "Content-Type": "application/json" },
+        body: JSON.stringify(point),
+      });
+    const early = await exported("notes", { toTime: new Date(twoAt).toISOString() });
+    assert.equal(early.headers.get("content-type"), "application/x-ndjson; charset=utf-8");
+    const lines = (await early.text()).trimEnd().split("\n");
+    assert.deepEqual(lines.map((line) => JSON.parse(line).text), ["one", "two"]);
+    for (
+      const [table, point, code] of [
+        ["notes", { toTs: 1_000_000 }, "point_unreachable"],
+        ["absent", { toTs: two }, "not_found"],
+      ] as const
+    ) {
+      const refused = await exported(table, point);
+      assert.equal((await refused.json()).errorData.code, code);
+    }
+    const unread = await exported("notes", { toTs: two });
+    await unread.body?.cancel();
+    const incoming = join(server.dataDir, "incoming");
+    await until(() => [...Deno.readDirSync(incoming)].length === 0, {
+      what: "rebuilt databases are removed",
+    });
     assert.equal((await admin("/restore")).restore.ts, two);
     await add(server, "four");
     assert.equal((await notes(server)).length, 4, "the running server continues");

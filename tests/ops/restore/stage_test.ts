@@ -279,7 +279,10 @@ Deno.test("[RS5] a canceled restore leaves the data folder unchanged", async () 
   await using s = new Setup();
   const before = await s.fill();
   await s.stage({ parts: ["database", "files"], files: { "storage/cd/cdef": "new file" } });
-  assert.equal(await cancelRestore(s.dataDir), true);
+  const stagedAt = (await stagedRestore(s.dataDir))?.stagedAt;
+  assert.equal(await cancelRestore(s.dataDir, { stagedAt: "2000-01-01T00:00:00.000Z" }), false);
+  assert.equal((await stagedRestore(s.dataDir))?.stagedAt, stagedAt);
+  assert.equal(await cancelRestore(s.dataDir, { stagedAt }), true);
   assert.deepEqual(await filesOf(s.dataDir), before);
   assert.equal(await stagedRestore(s.dataDir), null);
   assert.equal(await cancelRestore(s.dataDir), false);

@@ -209,6 +209,11 @@ const REQUESTS: readonly (readonly [RegExp, (name: string) => Describe])[] = [
   })],
   [/^POST \/api\/admin\/restore$/, () => plain("prepared the restore of an uploaded archive")],
   [/^POST \/api\/admin\/restore\/point-in-time$/, () => plain("prepared the restore of a point in time")],
+  [/^POST \/api\/admin\/restore\/point-in-time\/export\/(.+)$/, (table) => () => ({
+    verb: "exported",
+    subject: table,
+    rest: " from a point in time",
+  })],
   [/^POST \/api\/admin\/restore\/restart$/, () => plain("restarted the server to apply a restore")],
   [/^DELETE \/api\/admin\/restore$/, () => plain("canceled the prepared restore")],
   [/^POST \/api\/admin\/replication\/snapshot$/, () => plain("took a snapshot for the replica")],

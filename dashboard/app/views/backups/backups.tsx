@@ -2,7 +2,7 @@
 import { type ChangeEvent, useRef, useState } from "react";
 import { adminSession } from "../../server/admin_session.ts";
 import type { Backup, BackupList, StagedRestore as Staged } from "../../server/stats.ts";
-import { href, useCreateDialog } from "../../shell/route.ts";
+import { href, useCreateDialog, useRoute } from "../../shell/route.ts";
 import { Badge, Button, CheckField, Icon } from "../../ui/controls.tsx";
 import { Dialog, useConfirm } from "../../ui/dialog.tsx";
 import { runPageTask, useIsBusy } from "../../ui/page_tasks.ts";
@@ -18,6 +18,7 @@ const ASKED_EVERY_MS = 15_000;
 
 export function Backups() {
   const { value, error, refetch } = useRequest<BackupList>("/api/admin/backups", ASKED_EVERY_MS);
+  const wantedTable = useRoute().search.get("table");
   const restart = useRequest<{ readonly offered: boolean }>("/api/admin/restore/restart").value;
   const { ask, dialog } = useConfirm();
   const [making, setMaking] = useCreateDialog("backups");
@@ -56,6 +57,13 @@ export function Backups() {
       }
     >
       {error !== null && <p className="field-error" role="alert">{error}</p>}
+      {wantedTable !== null && value?.restore === null && !value.replication.enabled && (
+        <p className="banner" role="status">
+          To restore {wantedTable} to an earlier state, prepare the restore of a backup with <em>Restore…</em>
+          {" "}
+          in its menu. Then choose <em>Copy one table…</em> there.
+        </p>
+      )}
       {value?.restore && (
         <StagedRestore
           staged={value.restore}
@@ -153,7 +161,7 @@ export function Backups() {
         )}
       </Card>
       <Scheduled onRun={run} busy={busy} onAsk={ask} />
-      <Replication prepared={Boolean(value?.restore)} onStaged={refetch} />
+      <Replication onStaged={refetch} />
       {making && (
         <MakeBackup
           onClose={() => setMaking(false)}
@@ -228,7 +236,13 @@ function StagedRestore({ staged, restart, busy, onCopied, onCancel, onRestart }:
           <code>--restart-exit-code</code>.
         </p>
       )}
-      {copying && <CopyTable onDone={onCopied} onClose={() => setCopying(false)} />}
+      {copying && (
+        <CopyTable
+          source={{ stagedAt: staged.stagedAt }}
+          onDone={onCopied}
+          onClose={() => setCopying(false)}
+        />
+      )}
     </Card>
   );
 }

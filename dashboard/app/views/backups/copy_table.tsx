@@ -1,4 +1,4 @@
-/** Copies one table of an earlier state into the running server, through a prepared restore, an export and an import. */
+/** Copies one table of an earlier state into the running server, by an export and an import. */
 import { useQuery } from "syncline/react";
 import { adminSession } from "../../server/admin_session.ts";
 import { api } from "../../server/api.ts";
@@ -10,13 +10,19 @@ import { countOf } from "../../ui/format.tsx";
 import { runPageTask } from "../../ui/page_tasks.ts";
 import { showToast } from "../../ui/toasts.tsx";
 
-export function CopyTable({ of, prepare, onDone, onClose }: {
+/** The state that a table is copied from. */
+type Source =
+  /** A prepared restore, which is canceled afterwards. */
+  | { readonly stagedAt: string }
+  /** A point in time, which is never prepared as a restore: an interrupted copy must not restore everything. */
+  | { readonly toTime: string; readonly generation?: string };
+
+export function CopyTable({ of, source, onDone, onClose }: {
   /** The state in words. Default: the prepared restore. */
   readonly of?: string;
-  /** Prepares the restore. Omit if it is prepared. */
-  readonly prepare?: () => Promise<void>;
-  /** Called when the restore has been canceled. */
-  readonly onDone: () => void;
+  readonly source: Source;
+  /** Called at the end. Optional. */
+  readonly onDone?: () => void;
   readonly onClose: () => void;
 }) {
   const { search } = useRoute();
@@ -26,13 +32,10 @@ export function CopyTable({ of, prepare, onDone, onClose }: {
     const table = String(form.get("table"));
     const query = new URLSearchParams({ mode: String(form.get("mode")), format: "jsonl", detached: "true" });
     await runPageTask({ view: "backups", text: `Copying ${table}…` }, async ({ report }) => {
-      if (prepare !== undefined) {
-        report("Rebuilding and verifying the earlier state…");
-        await prepare();
-        report(`Copying ${table}…`);
-      }
-      const documents =
-        await (await adminSession.fetch(`/api/admin/restore/export/${encodeURIComponent(table)}`)).blob();
+      const isStaged = "stagedAt" in source;
+      if (!isStaged) report("Rebuilding and verifying the earlier state…");
+      const documents = await documentsOf(table, source);
+      report(`Copying ${table}…`);
       const { imported } = await sendImport(
         async () =>
           await (await adminSession.fetch(`/api/admin/import/${encodeURIComponent(table)}?${query}`, {
@@ -41,20 +44,17 @@ export function CopyTable({ of, prepare, onDone, onClose }: {
           })).json() as { readonly imported: number },
         report,
       );
-      await adminSession.fetch("/api/admin/restore", { method: "DELETE" });
-      showToast(
-        `${countOf(imported, "document")} copied.${
-          prepare === undefined ? " The prepared restore was canceled." : ""
-        }`,
-      );
+      showToast(`${countOf(imported, "document")} copied.${isStaged ? await canceled(source) : ""}`);
     });
-    onDone();
+    onDone?.();
   }
   return (
     <FormDialog
       title={`Copy one table${of === undefined ? "" : ` ${of}`}`}
       text={`Only this table changes, immediately and without a restart.${
-        prepare === undefined ? " Then the prepared restore is canceled." : ""
+        "stagedAt" in source
+          ? " Then the prepared restore is canceled. If copying fails, it stays prepared."
+          : ""
       }`}
       button="Copy table"
       onSubmit={copy}
@@ -76,4 +76,25 @@ export function CopyTable({ of, prepare, onDone, onClose }: {
       </SelectField>
     </FormDialog>
   );
+}
+
+async function documentsOf(table: string, source: Source): Promise<Blob> {
+  const name = encodeURIComponent(table);
+  const response = "stagedAt" in source
+    ? await adminSession.fetch(`/api/admin/restore/export/${name}`)
+    : await adminSession.fetch(`/api/admin/restore/point-in-time/export/${name}`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(source),
+    });
+  return await response.blob();
+}
+
+/** Cancels the restore, but not one prepared in the meantime. Returns a sentence. */
+async function canceled({ stagedAt }: { readonly stagedAt: string }): Promise<string> {
+  const path = `/api/admin/restore?${new URLSearchParams({ stagedAt })}`;
+  const { cancelled } = await (await adminSession.fetch(path, { method: "DELETE" })).json();
+  return cancelled
+    ? " The prepared restore was canceled."
+    : " The prepared restore was already canceled or replaced.";
 }

@@ -19,10 +19,8 @@ const SECOND_MS = 1_000;
 /** Longer timelines step by the minute. */
 const DAY_MS = 86_400_000;
 
-export function PointInTime({ ranges, prepared, onStaged }: {
+export function PointInTime({ ranges, onStaged }: {
   readonly ranges: readonly GenerationRange[];
-  /** Whether a restore is prepared, from which a table is copied instead: another one would replace it. */
-  readonly prepared: boolean;
   readonly onStaged: () => void;
 }) {
   const { ask, dialog } = useConfirm();
@@ -55,19 +53,16 @@ export function PointInTime({ ranges, prepared, onStaged }: {
   const steps = Math.ceil(span / stepMs);
   const place = (time: number) => `${100 * (time - from) / span}%`;
 
-  async function prepare(): Promise<void> {
+  const point = {
+    toTime: new Date(at).toISOString(),
+    ...(range !== undefined && { generation: range.generation }),
+  };
+  async function stage(): Promise<void> {
     await adminSession.fetch("/api/admin/restore/point-in-time", {
       method: "POST",
       headers: { "Content-Type": "application/json" },
-      body: JSON.stringify({
-        toTime: new Date(at).toISOString(),
-        ...(range !== undefined && { generation: range.generation }),
-      }),
+      body: JSON.stringify(point),
     });
-  }
-
-  async function stage(): Promise<void> {
-    await prepare();
     onStaged();
   }
 
@@ -76,7 +71,7 @@ export function PointInTime({ ranges, prepared, onStaged }: {
       title="Point in time"
       actions={
         <>
-          {!prepared && <Button disabled={busy} onClick={() => setCopying(true)}>Copy one table…</Button>}
+          <Button disabled={busy} onClick={() => setCopying(true)}>Copy one table…</Button>
           <Button
             tone="accent"
             onClick={() =>
@@ -147,8 +142,7 @@ export function PointInTime({ ranges, prepared, onStaged }: {
       {copying && (
         <CopyTable
           of={`as of ${timeText(at)}`}
-          prepare={prepare}
-          onDone={onStaged}
+          source={point}
           onClose={() => setCopying(false)}
         />
       )}

@@ -13,11 +13,7 @@ const ASKED_EVERY_MS = 15_000;
 /** A smaller lag is shown as up to date. */
 const FINE_MS = 10_000;
 
-export function Replication({ prepared, onStaged }: {
-  /** Whether a restore is prepared. */
-  readonly prepared: boolean;
-  readonly onStaged: () => void;
-}) {
+export function Replication({ onStaged }: { readonly onStaged: () => void }) {
   const { value, error, refetch } = useRequest<ReplicationStatus>("/api/admin/replication", ASKED_EVERY_MS);
   const [busy, setBusy] = useState(false);
   if (error !== null) {
@@ -98,7 +94,7 @@ export function Replication({ prepared, onStaged }: {
         </dl>
         <Errors errors={errors} />
       </Card>
-      <PointInTime ranges={ranges} prepared={prepared} onStaged={onStaged} />
+      <PointInTime ranges={ranges} onStaged={onStaged} />
     </>
   );
 }

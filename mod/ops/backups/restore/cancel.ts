@@ -53,18 +53,20 @@ async function isUntouched(dataDir: string): Promise<boolean> {
 
 export interface CancelOptions {
   readonly beforeStep?: BeforeStep;
+  /** Cancels only the restore staged at this time, ISO 8601. By default, whichever is staged. */
+  readonly stagedAt?: string | undefined;
   /** How long to wait for another restore that is being staged, in milliseconds. */
   readonly waitMs?: number;
 }
 
 /**
  * Cancels the staged restore. A restore interrupted while swapping files is undone; then the caller must hold the data folder
- * and have nothing in it open. Returns `false` if nothing is staged. Throws a `RestoreError` if another restore is staged in
- * the meantime, or is still being staged.
+ * and have nothing in it open. Returns `false` if nothing is staged, or another restore than `stagedAt` names. Throws a
+ * `RestoreError` if another restore is staged in the meantime, or is still being staged.
  */
 export async function cancelRestore(
   dataDir: string,
-  { beforeStep = () => {}, waitMs = opsLimits.stagingWaitMs }: CancelOptions = {},
+  { beforeStep = () => {}, stagedAt, waitMs = opsLimits.stagingWaitMs }: CancelOptions = {},
 ): Promise<boolean> {
   let asked: RestoreMarker | null;
   try {
@@ -74,7 +76,7 @@ export async function cancelRestore(
     await cancelBroken(dataDir, error);
     return true;
   }
-  if (asked === null) return false;
+  if (asked === null || (stagedAt !== undefined && asked.stagedAt !== stagedAt)) return false;
   const givesUpAt = performance.now() + waitMs;
   for (;;) {
     {

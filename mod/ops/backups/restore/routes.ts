@@ -22,8 +22,8 @@ export interface RestorePort {
   ): Promise<StagedRestore>;
   /** `null` if nothing is staged. */
   staged(): Promise<StagedRestore | null>;
-  /** Returns whether something was staged. */
-  cancel(): Promise<boolean>;
+  /** Returns whether something was canceled: with `stagedAt`, only the restore staged at that time. */
+  cancel(stagedAt?: string): Promise<boolean>;
 }
 
 export interface RestoreRoutesOptions {
@@ -131,9 +131,10 @@ export function restoreRoutes(
   });
   app.get("/restore", async (c) => c.json({ restore: await restores.staged().catch(explain) }));
   app.delete("/restore", async (c) => {
+    const stagedAt = c.req.query("stagedAt");
     // Concurrent requests share the result.
-    cancelling ??= restores.cancel().finally(() => cancelling = null);
-    const cancelled = await cancelling.catch(explain);
+    if (stagedAt === undefined) cancelling ??= restores.cancel().finally(() => cancelling = null);
+    const cancelled = await (stagedAt === undefined ? cancelling : restores.cancel(stagedAt))?.catch(explain);
     if (cancelled) {
       log("info", "Staged restore canceled", { adminId: c.get("adminId") });
     }

@@ -41,6 +41,8 @@ export interface StageOptions {
   readonly withSecret: boolean;
   /** Verifies only, keeping a previously staged restore. */
   readonly checkOnly?: boolean;
+  /** With `checkOnly`: path in the data folder to which the verified database is moved. */
+  readonly databaseTo?: string;
   /** Advances the unpacked database to a later commit before it is verified; returns the commit and its time. */
   readonly advance?: (databasePath: string) => Promise<{ readonly ts: number; readonly createdAt: string }>;
 }
@@ -59,7 +61,7 @@ export async function stageRestore(
     readonly onHeld?: () => void;
   } = {},
 ): Promise<StagedRestore> {
-  const { dataDir, archive, source, withSecret, checkOnly = false, advance } = options;
+  const { dataDir, archive, source, withSecret, checkOnly = false, databaseTo, advance } = options;
   const { bytes, size } = await openArchive(archive);
   let staging: Disposable | null = null;
   try {
@@ -74,6 +76,7 @@ export async function stageRestore(
     const marker = await unpack(bytes.pipeThrough(counting(size, onProgress), { signal }), {
       ...{ dataDir, source, withSecret, checkOnly, signal, onProgress },
       ...(advance !== undefined && { advance }),
+      ...(checkOnly && databaseTo !== undefined && { databaseTo }),
     });
     await removeLeftovers(dataDir, { keep: checkOnly ? before?.folder ?? null : marker.folder });
     return restoreOf(marker);
@@ -156,12 +159,14 @@ function explained(error: unknown): unknown {
 /** Creates a complete, verified folder and returns its marker, or leaves nothing behind. */
 async function unpack(
   archive: ReadableStream<Uint8Array>,
-  options: Pick<StageOptions, "dataDir" | "source" | "withSecret" | "checkOnly" | "advance"> & {
-    readonly signal: AbortSignal;
-    readonly onProgress: OnProgress;
-  },
+  options:
+    & Pick<StageOptions, "dataDir" | "source" | "withSecret" | "checkOnly" | "databaseTo" | "advance">
+    & {
+      readonly signal: AbortSignal;
+      readonly onProgress: OnProgress;
+    },
 ): Promise<RestoreMarker> {
-  const { dataDir, source, withSecret, checkOnly, signal, advance, onProgress } = options;
+  const { dataDir, source, withSecret, checkOnly, databaseTo, signal, advance, onProgress } = options;
   const folder = randomBytes(FOLDER_NAME_BYTES).toString("hex");
   const path = join(stagedFolder(dataDir), folder);
   try {
@@ -192,6 +197,7 @@ async function unpack(
       sizes: await sizesOf(path),
       swap: null,
     };
+    if (databaseTo !== undefined) await Deno.rename(database, databaseTo);
     if (checkOnly) await removeIfThere(path);
     else await writeMarker(dataDir, marker);
     return marker;

@@ -48,6 +48,8 @@ export interface StageJobOptions {
   readonly target: ObjectLocation;
   readonly localFiles: boolean;
   readonly point: RestorePoint;
+  /** Path in the data folder for the database. Nothing is staged then. */
+  readonly databaseTo?: string;
   /** Aborts the job; then nothing is staged. */
   readonly signal: AbortSignal;
   readonly onProgress?: (progress: PointProgress) => void;

@@ -296,6 +296,7 @@ async function stage(
     const staged = await stagePoint(target, plan, {
       dataDir: begin.dataDir,
       localFiles: begin.localFiles,
+      ...(begin.databaseTo !== undefined && { databaseTo: begin.databaseTo }),
       signal: stopping.signal,
       onProgress: (progress) => send({ type: "Progress", progress }),
     });

@@ -28,6 +28,8 @@ export type Begin =
     readonly target: ObjectLocation;
     readonly localFiles: boolean;
     readonly point: RestorePoint;
+    /** Path for the database, which is not staged then. */
+    readonly databaseTo?: string;
   }
   | {
     readonly type: "Begin";

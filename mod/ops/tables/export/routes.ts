@@ -12,10 +12,8 @@ import { ExportError, exportFormats, isExportFormat } from "./exported_tables.ts
 import { type TableFormat, tableFormats } from "../mod.ts";
 import type { TableDownload } from "./table_download.ts";
 
-export interface ExportRoutesOptions {
+export interface TableExportsOptions {
   readonly databasePath: string;
-  /** Returns the path of the staged restore's database, or `null`. */
-  readonly stagedDatabase: () => Promise<string | null>;
   readonly log: Log;
   readonly limits?: Readonly<
     Record<
@@ -25,22 +23,29 @@ export interface ExportRoutesOptions {
   >;
 }
 
+export interface ExportRoutesOptions extends TableExportsOptions {
+  /** Returns the path of the staged restore's database, or `null`. */
+  readonly stagedDatabase: () => Promise<string | null>;
+  /** Answers with a table. By default made from these options. */
+  readonly exported?: ExportTable;
+}
+
 /** Recorded in the audit log instead of the filter. */
 const FILTERED = { where: "…" };
 
 const CHAR_BYTES_MAX = 4;
 
+/** Answers with a table. */
+export type ExportTable = (c: Context<AdminEnv>, exported: Exported) => Promise<Response>;
+
 /**
- * Routes for `/api/admin`; the parent app authenticates. Errors are thrown as `ServiceError`: `not_found` for tables that cannot
- * be exported, `bad_request` for other formats, invalid filters and tables that CSV cannot represent, `overloaded` for too many
- * concurrent exports.
+ * Creates an export that bounds the number of concurrent ones. Errors are thrown as `ServiceError`: `not_found` for tables that
+ * cannot be exported, `bad_request` for other formats, invalid filters and tables that CSV cannot represent, `overloaded` for
+ * too many concurrent exports.
  */
-export function exportRoutes(
-  { databasePath, stagedDatabase, log, limits = opsLimits }: ExportRoutesOptions,
-): Hono<AdminEnv> {
+export function tableExports({ databasePath, log, limits = opsLimits }: TableExportsOptions): ExportTable {
   let running = 0;
-  const app = new Hono<AdminEnv>();
-  const exported = async (c: Context<AdminEnv>, { table, where, path = databasePath }: Exported) => {
+  return async (c, { table, where, path = databasePath, onEnd }) => {
     const format = c.req.query("format") ?? "jsonl";
     if (!isExportFormat(format)) {
       throw new ServiceError(
@@ -65,6 +70,7 @@ export function exportRoutes(
         logCheckMs: limits.exportLogCheckMs,
         onEnd(error) {
           running--;
+          onEnd?.();
           if (error !== null) log("error", "Export aborted", { table, error });
         },
       })
@@ -80,6 +86,14 @@ export function exportRoutes(
     await download.prepare(signal).catch((error) => refuse(signal.aborted ? clientGone() : error));
     return new Response(new ReadableStream(download), { headers });
   };
+}
+
+/** Routes for `/api/admin`; the parent app authenticates. */
+export function exportRoutes(
+  { stagedDatabase, exported: given, ...options }: ExportRoutesOptions,
+): Hono<AdminEnv> {
+  const exported = given ?? tableExports(options);
+  const app = new Hono<AdminEnv>();
   app.get("/export/:table", (c) => {
     refuseFilter(c, ". Send the filter in the body of a POST request");
     return exported(c, { table: c.req.param("table") });
@@ -104,6 +118,8 @@ interface Exported {
   readonly where?: string;
   /** Default: the database in use. */
   readonly path?: string;
+  /** Called when the database is closed. Optional. */
+  readonly onEnd?: () => void;
 }
 
 /** Refuses a filter in the URL: it may contain personal data, and addresses are logged on the way. */
