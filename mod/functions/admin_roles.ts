@@ -29,8 +29,8 @@ const FUNCTION_RULES: readonly Rule[] = [
       /^_admin\/administrators:(changePassword|confirmPassword|endOwnSessions|startTotp|confirmTotp|proveFactor|removeTotp|renewRecoveryCodes|startPasskey|addPasskey|startPasskeyProof|provePasskey|renamePasskey|removePasskey)$/,
     role: "viewer",
   },
-  // The caller's own views of tables.
-  { paths: /^_admin\/views:/, role: "viewer" },
+  // The caller's own views of tables. Saved queries are for those who may run them.
+  { paths: /^_admin\/views:(list|remove|save)$/, role: "viewer" },
   // They change nothing.
   {
     paths:

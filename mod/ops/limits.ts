@@ -32,6 +32,10 @@ export const opsLimits = {
   viewNameCharsMax: 200,
   viewFiltersCharsMax: 4 * KiB,
   viewColumnsMax: 100,
+  /** Longest saved query. All views of an administrator fit into one read. */
+  viewQueryCharsMax: 20_000,
+  /** Views of a removed administrator deleted by one mutation. */
+  viewsDeletedAtOnce: 50,
   /** Documents deleted in one step of a bulk deletion. */
   adminDeletedAtOnce: 500,
   /** Maximum number of running background tasks. */

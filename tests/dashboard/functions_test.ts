@@ -494,6 +494,22 @@ testDashboard("functions and logs", { functions, config }, async (dashboard, t) 
     await waitForText(/Link copied|Copy the link from the address bar/);
   });
 
+  await t.step("runs are requested again when the log was not available", async () => {
+    // Failed requests on this page are faults.
+    const other = await dashboard.context.newPage();
+    let requests = 0;
+    await other.route("**/api/admin/logs?*", async (route) => {
+      if (requests++ > 0) return await route.continue();
+      const errorMessage = "The execution log restarts";
+      const json = { status: "error", errorMessage, errorData: { code: "unavailable" } };
+      await route.fulfill({ status: 503, json });
+    });
+    await other.goto(`${server.url}/_/#/logs`);
+    await other.getByRole("button", { name: "orders:checkout", exact: true }).first().waitFor();
+    assert.ok(requests > 1);
+    await other.close();
+  });
+
   await t.step("the log is filtered by time, kind and level", async () => {
     await go("logs");
     await page.getByLabel("Time", { exact: true }).selectOption({ label: "Last hour" });

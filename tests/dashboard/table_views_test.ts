@@ -165,6 +165,11 @@ testDashboard("tables", { functions }, async (dashboard, t) => {
     assert.match(await editor.inputValue(), /query\("orders"\)/);
     await choose("Queries", "Answer");
     assert.equal(await editor.inputValue(), "async () => 6 * 7");
+    await editor.fill("async () => 1");
+    await choose("Queries", "Answer");
+    assert.equal(await editor.inputValue(), "async () => 6 * 7");
+    await button("Undo").click();
+    assert.equal(await editor.inputValue(), "async () => 1");
     await choose("Queries", "Save or remove queries…");
     assert.deepEqual(await dashboard.violations(), []);
     await button("Remove Answer").click();

@@ -264,7 +264,12 @@ export const api = {
     removeFactors: action<{ userId: string }, null>("_admin/users:removeFactors"),
     removePasskey: action<{ userId: string; passkeyId: string }, null>("_admin/users:removePasskey"),
   },
-  views: references<typeof views, "list" | "remove" | "save">("_admin/views", ["list", "remove", "save"]),
+  views: references<typeof views, "list" | "remove" | "save" | "saveQuery">("_admin/views", [
+    "list",
+    "remove",
+    "save",
+    "saveQuery",
+  ]),
   work: references<typeof work, "list" | "get" | "cancel" | "forget">("_admin/work", [
     "list",
     "get",

@@ -7,7 +7,7 @@ import { Icon, type IconName } from "../ui/controls.tsx";
 import { useState } from "react";
 import { useQuery } from "syncline/react";
 import { hrefOfDocument } from "../views/data/cell.tsx";
-import { FAILURES } from "../server/outcomes.ts";
+import { ERRORS } from "../server/outcomes.ts";
 import { labelOf, sectionsOf } from "../ui/setting_words.ts";
 import { href } from "./route.ts";
 import { toggleTheme } from "./theme.ts";
@@ -229,14 +229,14 @@ const actions: readonly Entry[] = [
     text: "Errors in the last 24 hours",
     value: "Errors in the last 24 hours",
     words: ["failed runs failures yesterday last night"],
-    run: () => visit(["logs"], { outcome: FAILURES, from: String(Date.now() - DAY_MS) }),
+    run: () => visit(["logs"], { outcome: ERRORS, from: String(Date.now() - DAY_MS) }),
   },
   {
     icon: "logs",
     text: "Errors in the last 7 days",
     value: "Errors in the last 7 days",
     words: ["failed runs failures week export"],
-    run: () => visit(["logs"], { outcome: FAILURES, from: String(Date.now() - 7 * DAY_MS) }),
+    run: () => visit(["logs"], { outcome: ERRORS, from: String(Date.now() - 7 * DAY_MS) }),
   },
   {
     icon: "theme",

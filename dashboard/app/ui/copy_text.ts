@@ -1,12 +1,17 @@
 /** Copies text to the clipboard. Pages without HTTPS have no clipboard API. */
 import { showToast } from "./toasts.tsx";
 
-export async function copyText(text: string, done: string): Promise<void> {
+/** @param otherwise What to do without a clipboard. */
+export async function copyText(
+  text: string,
+  done: string,
+  otherwise = "Select the text to copy it.",
+): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
     showToast(done);
   } catch {
-    showToast(copiesAsEvent(text) ? done : "Select the text to copy it. The clipboard needs HTTPS.");
+    showToast(copiesAsEvent(text) ? done : `${otherwise} The clipboard needs HTTPS.`);
   }
 }
 

@@ -52,7 +52,7 @@ interface Prefetched {
 const PREFETCH_AGE_MAX_MS = 30_000;
 /** Timeout of a request. */
 const ANSWER_MS = 30_000;
-/** Delay before a request without a response is sent again. */
+/** Delay before a request that failed for a moment is sent again. */
 const RETRY_MS = 3_000;
 
 const prefetched = (globalThis as { synclinePrefetched?: Map<string, Prefetched> }).synclinePrefetched ??
@@ -82,7 +82,7 @@ async function request(path: string, kind: "query" | "action", signal: AbortSign
 }
 
 /**
- * Fetches `path`: an endpoint, or the path of a function without arguments. Requests without a response are repeated.
+ * Fetches `path`: an endpoint, or the path of a function without arguments. Requests that fail for a moment are repeated.
  *
  * @param everyMs Polling interval while the page is visible; `null` disables polling.
  */
@@ -110,10 +110,11 @@ export function useRequest<Value>(
         setError(null);
       } catch (failure) {
         if (ending.signal.aborted) return;
-        const silent = isSilence(failure);
-        setError(silent ? NO_ANSWER : failure instanceof Error ? failure.message : String(failure));
+        setError(
+          isSilence(failure) ? NO_ANSWER : failure instanceof Error ? failure.message : String(failure),
+        );
         clearTimeout(retry);
-        if (silent) retry = setTimeout(() => void ask(), RETRY_MS);
+        if (isTemporary(failure)) retry = setTimeout(() => void ask(), RETRY_MS);
       }
     };
     void ask();
@@ -134,4 +135,9 @@ function isSilence(failure: unknown): boolean {
   return failure instanceof RequestError
     ? failure.code === UNREACHABLE
     : failure instanceof DOMException && failure.name === "TimeoutError";
+}
+
+/** Whether a request may succeed when repeated: it got no response, or a part of the server restarts. */
+export function isTemporary(failure: unknown): boolean {
+  return isSilence(failure) || failure instanceof RequestError && failure.status === 503;
 }

@@ -79,7 +79,9 @@ export class AuditLog {
       internalMainAction(z.strictObject({}), async () => {
         const before = this.#now() - opsLimits.auditKeptMs;
         while (await this.#calls.mutate(system.cleanAudit, { before }));
-        await this.#calls.mutate(system.cleanViews, {});
+        for (let after: string | null = ""; after !== null;) {
+          after = await this.#calls.mutate(system.cleanViews, { after }) as string | null;
+        }
       }),
     ]]);
   }

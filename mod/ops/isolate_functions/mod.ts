@@ -75,7 +75,12 @@ export const workFunctions = {
 };
 
 /** Called by administrators, at `_admin/views:<name>`. */
-export const viewFunctions = { list: views.list, remove: views.remove, save: views.save };
+export const viewFunctions = {
+  list: views.list,
+  remove: views.remove,
+  save: views.save,
+  saveQuery: views.saveQuery,
+};
 
 export const opsModules: readonly SystemModule[] = [
   { path: "_system/import", tables: {}, functions: importFunctions },

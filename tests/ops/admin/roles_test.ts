@@ -63,6 +63,7 @@ const FUNCTIONS: Readonly<Record<AdminRole, Readonly<Record<string, readonly str
       ],
       ...["sendVerification", "setPassword"],
     ],
+    "views": ["saveQuery"],
     "work": ["cancel", "forget"],
   },
   owner: {
@@ -115,6 +116,7 @@ const ENDPOINTS = {
     "POST /backups/:name/restore",
     "POST /restore",
     "POST /restore/point-in-time",
+    "POST /restore/point-in-time/export/:table",
     "POST /restore/restart",
     "POST /scheduled-backups/:name/restore",
   ],

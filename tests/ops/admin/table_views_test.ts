@@ -1,6 +1,5 @@
 /** Saved views of tables, and labels of referenced documents. */
 import assert from "node:assert/strict";
-import { isolateLimits } from "../../../mod/functions/limits.ts";
 import { opsLimits } from "../../../mod/ops/limits.ts";
 import { until } from "../../support/waiting.ts";
 import { startWorld } from "./support/world.ts";
@@ -29,11 +28,11 @@ Deno.test("views of tables and labels of documents", async (t) => {
   await t.step("DA20 a query of the console is stored like a view, without a table", async () => {
     const query = { name: "Open", query: "async (ctx) => 1" };
     const saved = { ...query, filters: "", hidden: [], widths: {}, frozen: 0 };
-    await ok("mutation", "_admin/views:save", { ...saved, table: "" });
+    await ok("mutation", "_admin/views:saveQuery", query);
     assert.deepEqual(await ok("query", "_admin/views:list", { table: "" }), [saved]);
     assert.deepEqual(await ok("query", "_admin/views:list", { table: "" }, other), []);
-    const long = { ...saved, table: "", query: "x".repeat(isolateLimits.adHocCharsMax + 1) };
-    assert.equal((await call("mutation", "_admin/views:save", long)).status, 400);
+    const long = { ...query, query: "x".repeat(opsLimits.viewQueryCharsMax + 1) };
+    assert.equal((await call("mutation", "_admin/views:saveQuery", long)).status, 400);
     await ok("mutation", "_admin/views:remove", { table: "", name: "Open" });
   });
 
@@ -54,6 +53,20 @@ Deno.test("views of tables and labels of documents", async (t) => {
     assert.deepEqual(await ok("query", "_admin/views:list", { table: "channels" }), []);
     assert.equal((await save("messages", "One more")).code, "too_many_views");
     assert.equal((await save("messages", "View 1")).status, 200, "replaces one");
+  });
+
+  await t.step("the largest views of an administrator can be listed, replaced and deleted", async () => {
+    const { accessToken: full, adminId: removed } = await world.addAdmin("full@example.com");
+    const query = "\u{1f600}".repeat(opsLimits.viewQueryCharsMax / 2);
+    for (let at = 0; at < opsLimits.viewsMax; at++) {
+      await ok("mutation", "_admin/views:saveQuery", { name: `Query ${at}`, query }, full);
+    }
+    const list = () => ok("query", "_admin/views:list", { table: "" }, full);
+    assert.equal((await list()).length, opsLimits.viewsMax);
+    await ok("mutation", "_admin/views:saveQuery", { name: "Query 1", query: "short" }, full);
+    await ok("mutation", "_admin/views:remove", { table: "", name: "Query 2" }, full);
+    assert.equal((await list()).length, opsLimits.viewsMax - 1);
+    await ok("mutation", "_admin/administrators:remove", { adminId: removed });
   });
 
   await t.step("views of a removed administrator are deleted", async () => {

@@ -5,7 +5,7 @@ import type { ConsoleRun } from "../../../../mod/ops/admin/query_console.ts";
 import { api } from "../../server/api.ts";
 import { Button } from "../../ui/controls.tsx";
 import { Menu } from "../../ui/menu.tsx";
-import { attempt } from "../../ui/toasts.tsx";
+import { attempt, showToast } from "../../ui/toasts.tsx";
 import { Card } from "../../ui/view.tsx";
 import { type Caller, RunAsField, signedOut, useRunAs } from "../../ui/run_as.tsx";
 import { TracedRun } from "../../ui/traced_run.tsx";
@@ -27,6 +27,14 @@ export function QueryConsole({ table }: { readonly table: string }) {
   const as = useRunAs(caller);
   const [run, setRun] = useState<ConsoleRun | null>(null);
   const [busy, setBusy] = useState(false);
+  /** Replaces the text. A text of the user can be brought back. */
+  function choose(query: string): void {
+    const before = entered;
+    setSource(entered = query);
+    if (before === null || before === query) return;
+    const back = () => setSource(entered = before);
+    showToast("Query replaced.", { action: { text: "Undo", run: back } });
+  }
   async function start(): Promise<void> {
     if (busy || source.trim() === "") return;
     setBusy(true);
@@ -39,7 +47,7 @@ export function QueryConsole({ table }: { readonly table: string }) {
         title="Query"
         actions={
           <>
-            <SavedQueries source={source} onChoose={(query) => setSource(entered = query)} />
+            <SavedQueries source={source} onChoose={choose} />
             <Button tone="accent" title="Ctrl+Enter" busy={busy} onClick={() => void start()}>
               Run query
             </Button>
@@ -75,14 +83,14 @@ export function QueryConsole({ table }: { readonly table: string }) {
 }
 
 /** Saved queries are views of no table. */
-const QUERIES = { table: "", filters: "", hidden: [], widths: {}, frozen: 0 };
+const NO_TABLE = "";
 
 function SavedQueries({ source, onChoose }: {
   readonly source: string;
   readonly onChoose: (query: string) => void;
 }) {
-  const saved = useQuery(api.views.list, { table: QUERIES.table }) ?? [];
-  const save = useMutation(api.views.save);
+  const saved = useQuery(api.views.list, { table: NO_TABLE }) ?? [];
+  const save = useMutation(api.views.saveQuery);
   const remove = useMutation(api.views.remove);
   const [managing, setManaging] = useState(false);
   return (
@@ -100,8 +108,8 @@ function SavedQueries({ source, onChoose }: {
           what="query"
           text="Saves the text above. Only you see your queries."
           names={saved.map(({ name }) => name)}
-          onSave={(name) => save({ ...QUERIES, name, query: source })}
-          onRemove={(name) => remove({ table: QUERIES.table, name })}
+          onSave={(name) => save({ name, query: source })}
+          onRemove={(name) => remove({ table: NO_TABLE, name })}
           onClose={() => setManaging(false)}
         />
       )}

@@ -124,7 +124,9 @@ function NewApiKey({ replaced, onClose }: {
         name: text("name"),
         ...(deploy ? { deploy } : {
           functions: text("functions").split(/[,\n]/).map((pattern) => pattern.trim()).filter(Boolean),
-          ...(replaced !== null && replaced.kinds.length < KINDS && { kinds: replaced.kinds }),
+          // A deploy key has none, which no other key may have.
+          ...(replaced !== null && replaced.kinds.length > 0 && replaced.kinds.length < KINDS &&
+            { kinds: replaced.kinds }),
           ...(text("user") !== "" && { userId: text("user") }),
         }),
         ...(days > 0 && { expiresAt: Date.now() + days * DAY_MS }),
@@ -201,7 +203,19 @@ function NewApiKey({ replaced, onClose }: {
           />
         </>
       )}
-      <TextField label="Days until it expires" name="days" type="number" min={1} hint="Empty: never." />
+      <TextField
+        label="Days until it expires"
+        name="days"
+        type="number"
+        min={1}
+        defaultValue={replaced === null ? undefined : lifetimeDays(replaced)}
+        hint="Empty: never."
+      />
     </FormDialog>
   );
+}
+
+/** Lifetime of a key in days. `undefined` if it does not expire. */
+function lifetimeDays({ createdAt, expiresAt }: Key): number | undefined {
+  return expiresAt === null ? undefined : Math.max(1, Math.round((expiresAt - createdAt) / DAY_MS));
 }

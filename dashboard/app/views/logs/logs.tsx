@@ -242,7 +242,10 @@ export function Logs() {
       actions={
         <>
           <Button disabled={exporting} onClick={() => void exportRuns(filter)}>Export</Button>
-          <Button onClick={() => void copyText(location.href, "Link copied.")}>
+          <Button
+            onClick={() =>
+              void copyText(location.href, "Link copied.", "Copy the link from the address bar.")}
+          >
             <Icon name="link" /> Copy link
           </Button>
           <Button aria-pressed={live} onClick={() => setLive(!live)}>
@@ -261,7 +264,7 @@ export function Logs() {
             label: "Time",
             value: hasTime ? CHOSEN_TIME : "",
             onChange: (ms) => set({ from: ms === "" ? "" : String(Date.now() - Number(ms)), to: "" }),
-            options: hasTime ? [...SPANS, [CHOSEN_TIME, "As chosen"]] : SPANS,
+            options: hasTime ? [...SPANS, [CHOSEN_TIME, "Custom range"]] : SPANS,
           },
           choice("kind", "Kind", KINDS),
           choice("outcome", "Outcome", [FAILURES, ERRORS, ...OUTCOMES]),

@@ -3,6 +3,7 @@ import { useCallback, useEffect, useRef, useState } from "react";
 import type { LoggedRun } from "../../../../mod/ops/log/run_record.ts";
 import type { Histogram } from "../../../../mod/ops/log/store/histogram.ts";
 import { adminSession } from "../../server/admin_session.ts";
+import { isTemporary } from "../../ui/use_request.tsx";
 
 export interface StreamEvent {
   readonly event: string;
@@ -106,12 +107,14 @@ export function useLogs(filter: string, live: boolean): Logs {
   const [missed, setMissed] = useState(0);
   const newest = useRef<number | null>(null);
 
-  const load = useCallback(async (from: string | null, signal?: AbortSignal): Promise<void> => {
+  /** Returns whether the request should be repeated. */
+  const load = useCallback(async (from: string | null, signal?: AbortSignal): Promise<boolean> => {
     const params = new URLSearchParams(filter);
     params.set("limit", String(PAGE));
     if (from === null) params.set("histogram", String(BARS));
     else params.set("cursor", from);
     setBusy(true);
+    let isRepeated = false;
     try {
       const page = await runsPage(params.toString(), signal ?? null);
       newest.current = Math.max(newest.current ?? 0, ...page.runs.map(({ id }) => id));
@@ -120,10 +123,12 @@ export function useLogs(filter: string, live: boolean): Logs {
       if (page.histogram) setBars(barsOf(page.histogram));
       setError(null);
     } catch (failure) {
-      if (signal?.aborted) return;
+      if (signal?.aborted) return false;
+      isRepeated = isTemporary(failure);
       setError(failure instanceof Error ? failure.message : String(failure));
     }
     setBusy(false);
+    return isRepeated;
   }, [filter]);
 
   useEffect(() => {
@@ -131,7 +136,12 @@ export function useLogs(filter: string, live: boolean): Logs {
     newest.current = null;
     setRuns([]);
     setMissed(0);
-    void load(null, ending.signal);
+    void (async () => {
+      while (await load(null, ending.signal)) {
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+        if (ending.signal.aborted) return;
+      }
+    })();
     return () => ending.abort();
   }, [load]);
 

@@ -5,7 +5,7 @@ import type { DeployChanges, Difference } from "../../../../mod/ops/deploy/chang
 import type { DeployedVersion, DeployedVersions } from "../../../../mod/ops/deploy/deployments.ts";
 import { adminSession } from "../../server/admin_session.ts";
 import { api } from "../../server/api.ts";
-import { FAILURES } from "../../server/outcomes.ts";
+import { ERRORS } from "../../server/outcomes.ts";
 import { href, useRoute } from "../../shell/route.ts";
 import { Badge, Button, TextField } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
@@ -116,7 +116,7 @@ export function Versions() {
                     <a
                       className="button"
                       title="Errors of the runs that this version served"
-                      href={href(["logs"], { version: version.hash, outcome: FAILURES })}
+                      href={href(["logs"], { version: version.hash, outcome: ERRORS })}
                     >
                       Errors
                     </a>
@@ -207,7 +207,7 @@ function History({ history, kept, nameOf }: {
               <td className="number">
                 <span className="row end">
                   <a href={href(["logs"], span)}>Logs</a>
-                  <a href={href(["logs"], { ...span, outcome: FAILURES })}>Errors</a>
+                  <a href={href(["logs"], { ...span, outcome: ERRORS })}>Errors</a>
                 </span>
               </td>
             </tr>

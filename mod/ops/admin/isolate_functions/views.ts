@@ -1,7 +1,6 @@
 /** Saved views of tables and saved queries of the console, at `_admin/views:<name>`, by administrator and table. */
 import { z } from "zod";
 import { UserError } from "../../../errors.ts";
-import { isolateLimits } from "../../../functions/limits.ts";
 import { opsLimits } from "../../limits.ts";
 import {
   type AdminDoc,
@@ -41,7 +40,7 @@ export const list = adminQuery({
 /** Stores a view of the caller, or replaces the one of that name. Throws `too_many_views`. */
 export const save = adminMutation({
   args: {
-    table: nameSchema,
+    table: nameSchema.min(1),
     name: nameSchema,
     /** Filters and order as parameters of an address. */
     filters: z.string().max(opsLimits.viewFiltersCharsMax),
@@ -51,31 +50,41 @@ export const save = adminMutation({
       .refine((widths) => Object.keys(widths).length <= columnsMax, "Too many columns"),
     /** First columns that stay while scrolling sideways. */
     frozen: z.int().min(0).max(columnsMax),
-    /** Source of a query of the console, instead of a view of a table. */
-    query: z.string().max(isolateLimits.adHocCharsMax).optional(),
   },
-  handler: async (ctx, view): Promise<null> => {
-    const admin = ctx.auth.adminId() ?? "";
-    const stored = await find(ctx, view);
-    if (stored !== null) {
-      await ctx.db.replace(stored._id, { ...view, admin });
-      return null;
-    }
-    const { viewsMax } = opsLimits;
-    const own = await ctx.db.query("_admin_views").withIndex("by_admin", (q) => q.eq("admin", admin))
-      .take(viewsMax);
-    if (own.length === viewsMax) {
-      // The columns of another table are the least valuable.
-      const [other] = own.filter(({ name }) => name === "");
-      if (other === undefined) {
-        throw new UserError("too_many_views", `You have ${viewsMax} saved views: remove one`);
-      }
-      await ctx.db.delete(other._id);
-    }
-    await ctx.db.insert("_admin_views", { ...view, admin });
-    return null;
-  },
+  handler: store,
 });
+
+/** Stores a query of the console in the same way, for roles that may run it. */
+export const saveQuery = adminMutation({
+  args: { name: nameSchema.min(1), query: z.string().max(opsLimits.viewQueryCharsMax) },
+  handler: (ctx, query) =>
+    store(ctx, { ...query, table: "", filters: "", hidden: [], widths: {}, frozen: 0 }),
+});
+
+async function store(
+  ctx: AdminMutationCtx,
+  view: Omit<ViewRow, "_id" | "_creationTime" | "admin">,
+): Promise<null> {
+  const admin = ctx.auth.adminId() ?? "";
+  const stored = await find(ctx, view);
+  if (stored !== null) {
+    await ctx.db.replace(stored._id, { ...view, admin });
+    return null;
+  }
+  const { viewsMax } = opsLimits;
+  const own = await ctx.db.query("_admin_views").withIndex("by_admin", (q) => q.eq("admin", admin))
+    .take(viewsMax);
+  if (own.length === viewsMax) {
+    // The columns of another table are the least valuable.
+    const [other] = own.filter(({ name }) => name === "");
+    if (other === undefined) {
+      throw new UserError("too_many_views", `You have ${viewsMax} saved views: remove one`);
+    }
+    await ctx.db.delete(other._id);
+  }
+  await ctx.db.insert("_admin_views", { ...view, admin });
+  return null;
+}
 
 /** Removes a view of the caller. */
 export const remove = adminMutation({
@@ -87,21 +96,23 @@ export const remove = adminMutation({
   },
 });
 
-/** Deletes the views of administrators that were removed. */
+/**
+ * Deletes views of the first administrator after `after` if the administrator was removed. Returns where to continue, or `null`
+ * at the end.
+ */
 export const clean = systemMutation({
-  args: {},
-  handler: async (ctx): Promise<null> => {
-    let admin = "";
-    for (;;) {
-      const [row] = await ctx.db.query("_admin_views").withIndex("by_admin", (q) => q.gt("admin", admin))
-        .take(1);
-      if (row === undefined) return null;
-      ({ admin } = row);
-      if (await findAccount(ctx.db, "_admins", admin) !== null) continue;
-      const left = await ctx.db.query("_admin_views").withIndex("by_admin", (q) => q.eq("admin", admin))
-        .collect();
-      for (const { _id } of left) await ctx.db.delete(_id);
-    }
+  args: { after: z.string() },
+  handler: async (ctx, { after }): Promise<string | null> => {
+    const [row] = await ctx.db.query("_admin_views").withIndex("by_admin", (q) => q.gt("admin", after)).take(
+      1,
+    );
+    if (row === undefined) return null;
+    const { admin } = row;
+    if (await findAccount(ctx.db, "_admins", admin) !== null) return admin;
+    const left = await ctx.db.query("_admin_views").withIndex("by_admin", (q) => q.eq("admin", admin))
+      .take(opsLimits.viewsDeletedAtOnce);
+    for (const { _id } of left) await ctx.db.delete(_id);
+    return after;
   },
 });
 
