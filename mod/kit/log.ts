@@ -8,6 +8,8 @@ export interface Log {
   (level: LogLevel, message: string, fields?: Record<string, unknown>): void;
   /** Called with each written line. Absent for a log that has only one receiver. */
   readonly copies?: Set<LogCopy>;
+  /** Writes without copies. Absent if there are none. */
+  readonly uncopied?: Log;
 }
 
 /** A line with plain fields, as it is sent to another process or server. */
@@ -97,9 +99,7 @@ export interface StderrLogOptions {
 export function stderrLog({ debug, docsLink }: StderrLogOptions): Log {
   const encoder = new TextEncoder();
   const copies = new Set<LogCopy>();
-  const write: Log = (level, message, fields = {}) => {
-    if (level === "debug" && !debug) return;
-    const at = new Date();
+  const writeAt = (at: Date, [level, message, fields = {}]: Parameters<Log>) => {
     const linked = withDocsLink(level, fields, docsLink);
     const bytes = encoder.encode(logLine({ at, level, message, fields: linked }));
     try {
@@ -107,9 +107,18 @@ export function stderrLog({ debug, docsLink }: StderrLogOptions): Log {
     } catch {
       // Standard error is closed or its disk is full: there is nowhere to report that.
     }
+  };
+  const isShown = (level: LogLevel) => debug || level !== "debug";
+  const uncopied: Log = (...line) => {
+    if (isShown(line[0])) writeAt(new Date(), line);
+  };
+  const write: Log = (level, message, fields = {}) => {
+    if (!isShown(level)) return;
+    const at = new Date();
+    writeAt(at, [level, message, fields]);
     if (copies.size > 0) copyLine(copies, { at: at.getTime(), level, message, fields: plainFields(fields) });
   };
-  return Object.assign(write, { copies });
+  return Object.assign(write, { copies, uncopied });
 }
 
 /** Passes a line to the receivers of a log. */

@@ -497,8 +497,8 @@ export const telemetryLimits = {
   logCharsMax: 4_096,
   /** Maximum characters of queued log records. */
   queuedLogCharsMax: 8_388_608,
-  /** Requests whose log lines are remembered: an action's lines include those of nested calls. */
-  logRequestsMax: 4_096,
+  /** Running actions whose nested log lines are remembered: an action's lines include those of nested calls. */
+  logCallersMax: 4_096,
 } as const;
 
 /** Limits of the doctor. */

@@ -73,8 +73,8 @@ export const takeoverLimits = {
 export const devLimits = {
   /** Log lines of functions that the terminal shows in a second. */
   linesPerSecondMax: 500,
-  /** Requests whose printed lines are remembered: an action's lines include those of nested calls. */
-  requestsMax: 256,
+  /** Running actions whose printed lines are remembered: an action's lines include those of nested calls. */
+  callersMax: 256,
   /** Delay before idle isolates are started for the next edit, so that first page loads are not slowed down. */
   standByAfterMs: 2_000,
 } as const;
@@ -109,10 +109,10 @@ export const workerLimits = {
   steadyMs: 60_000,
   /** Time for workers to exit after their requests have been drained; then they are killed. */
   stopMs: 5_000,
-  /** Interval of a worker's run reports, and the maximum number of runs in each. */
+  /** Interval of a worker's run reports, and the maximum number of runs, of spans and of log lines in each. */
   reportMs: 250,
   reportRunsMax: 10_000,
-  /** Maximum characters of log lines in a report. */
+  /** Maximum characters of runs, spans and log lines in a report. */
   reportCharsMax: 8_388_608,
   /** No reports are sent while more than this is unsent. */
   reportBytesBehind: 8_388_608,

@@ -4,6 +4,9 @@ import { StartError } from "../../mod/config/start_error.ts";
 import { resolveConfig } from "../../mod/config/resolve_config.ts";
 import { optionsOf, type ServeOptions } from "../../mod/config/options.ts";
 import { devFrontend } from "../../mod/server/dev/dev_frontend.ts";
+import { type CallTrace, childTrace } from "../../mod/functions/call_trace.ts";
+import { anonymous } from "../../mod/functions/identity.ts";
+import { type Log, stderrLog } from "../../mod/kit/log.ts";
 import { FunctionLogPrinter } from "../../mod/server/dev/function_log_printer.ts";
 import { devLimits } from "../../mod/server/limits.ts";
 
@@ -56,19 +59,26 @@ function defaults(): ServeOptions {
 Deno.test("DV1 each log line appears once, with the function's name, and a flood is cut off", () => {
   const shown: string[] = [];
   let now = 1_000;
-  const lines = new FunctionLogPrinter((level, message) => void shown.push(`${level} ${message}`), () => now);
-  const ended = (udfPath: string, { request, logLines }: { request: number; logLines: string[] }) =>
+  // Telemetry exports the lines itself: the printer must not write copies.
+  const uncopied: Log = (level, message) => void shown.push(`${level} ${message}`);
+  const log = Object.assign((() => assert.fail("copied")) as Log, { uncopied });
+  const lines = new FunctionLogPrinter(log, () => now);
+  const ended = (
+    udfPath: string,
+    { logLines, ...call }: { logLines: string[]; trace?: CallTrace; origin?: "server" },
+  ) =>
     lines.runEnded("query", {
-      call: { udfPath, identity: { principal: null, userId: null, adminId: null, sessionId: null } },
+      call: { udfPath, identity: anonymous, ...call },
       outcome: { ok: true, value: "null", logLines },
-      request,
     });
-  ended("notes:inner", { request: 1, logLines: ["[WARN] inside"] });
+  const trace = lines.startTrace();
+  assert.equal(trace.sampled, false);
+  ended("notes:inner", { trace: childTrace(trace), origin: "server", logLines: ["[WARN] inside"] });
   ended("notes:outer", {
-    request: 1,
+    trace,
     logLines: ["[INFO] before", "[WARN] inside", "[ERROR] two\nlines\u001b[2J"],
   });
-  ended("notes:other", { request: 2, logLines: ["[WARN] inside"] });
+  ended("notes:other", { logLines: ["[WARN] inside"] });
   assert.deepEqual(shown, [
     "warn notes:inner: inside",
     "info notes:outer: before",
@@ -78,11 +88,20 @@ Deno.test("DV1 each log line appears once, with the function's name, and a flood
   shown.length = 0;
   now = 2_000;
   const flood = Array.from({ length: 2 * devLimits.linesPerSecondMax }, (_, at) => `[INFO] ${at}`);
-  ended("notes:flood", { request: 3, logLines: flood });
-  ended("notes:flood", { request: 4, logLines: flood });
+  ended("notes:flood", { logLines: flood });
+  ended("notes:flood", { logLines: flood });
   assert.equal(shown.length, devLimits.linesPerSecondMax + 1);
   assert.match(shown.at(-1) ?? "", /See the dashboard for all lines/);
   now = 3_000;
-  ended("notes:calm", { request: 5, logLines: ["[INFO] again"] });
+  ended("notes:calm", { logLines: ["[INFO] again"] });
   assert.equal(shown.at(-1), "info notes:calm: again");
+});
+
+Deno.test("[OT7] a log without copies writes only to standard error", () => {
+  const log = stderrLog({ debug: true });
+  const copied: string[] = [];
+  log.copies?.add(({ message }) => copied.push(message));
+  log.uncopied?.("debug", "from a function");
+  log("debug", "from the server");
+  assert.deepEqual(copied, ["from the server"]);
 });

@@ -12,8 +12,13 @@ export interface RunEnd {
   readonly outcome: Outcome;
   /** Queries: duration of the run. Mutations: from acceptance to commit. Actions: from acceptance to end. */
   readonly ms: number;
-  /** Without arguments if they are unknown here, or those of another function. */
-  readonly call: Pick<FunctionCall, "udfPath" | "identity" | "trace"> & Partial<Pick<FunctionCall, "args">>;
+  /**
+   * Without arguments if they are unknown here, or those of another function. Without origin if another
+   * process has reported the run.
+   */
+  readonly call:
+    & Pick<FunctionCall, "udfPath" | "identity" | "trace">
+    & Partial<Pick<FunctionCall, "args" | "origin">>;
   /** Request id. */
   readonly request: number;
   /** ts of a mutation's commit or a query's snapshot. `null` for others. */
@@ -64,7 +69,7 @@ export interface RunObserver {
   runEnded(kind: RunKind, end: RunEnd): void;
   /** Called when the writer has committed this many calls at once. */
   groupCommitted?(calls: number): void;
-  /** Starts a trace for an action that has none, so that its calls belong to it. Absent without telemetry. */
+  /** Starts a trace for an action that has none, so that its calls belong to it. Absent without telemetry and `--dev`. */
   startTrace?(): CallTrace | undefined;
   /** Called when a request to a worker process that belongs to an exported trace has ended. */
   requestEnded?(request: EndedRequest): void;

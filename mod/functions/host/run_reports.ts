@@ -56,9 +56,10 @@ export class RunReports implements Disposable {
     const { durationMs = ms, queuedMs = 0, use = null } = run ?? {};
     const seen = call.reportAs?.(outcome);
     // The arguments are those of the function that runs on its behalf.
+    const { identity, origin, trace } = call;
     const reported = seen === undefined
       ? call
-      : { udfPath: seen.udfPath, identity: call.identity, ...(call.trace && { trace: call.trace }) };
+      : { udfPath: seen.udfPath, identity, origin, ...(trace && { trace }) };
     observer.runEnded("mutation", {
       outcome: seen?.outcome ?? outcome,
       ms,

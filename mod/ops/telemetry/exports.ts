@@ -19,6 +19,8 @@ export class Collector implements Disposable {
   readonly #options: CollectorOptions;
   /** Result of the last export of each signal. A collector may accept only some of them. */
   readonly #results = new Map<TelemetrySignal, "ok" | "unreachable" | "failed">();
+  /** Exports in progress of each signal. */
+  readonly #inFlight = new Map<TelemetrySignal, number>();
   readonly #agents: HttpAgent[] = [];
   readonly #dropped: () => number;
   #closed = false;
@@ -32,33 +34,41 @@ export class Collector implements Disposable {
   /** Returns the exporter of a signal. Each of its exports ends at the deadline. */
   exporter<Batch>(
     signal: TelemetrySignal,
-    Made: new (options: ExporterOptions) => Exporter<Batch>,
+    ExporterClass: new (options: ExporterOptions) => Exporter<Batch>,
   ): Exporter<Batch> {
     const { endpoint, headers, exportMs = telemetryLimits.exportMs } = this.#options;
     const agent = new (endpoint.startsWith("https:") ? HttpsAgent : HttpAgent)({ keepAlive: true });
     this.#agents.push(agent);
     const url = `${endpoint}/v1/${signal}`;
-    const made = new Made({ url, headers, timeoutMillis: exportMs, httpAgentOptions: () => agent });
+    const exporter = new ExporterClass({
+      url,
+      headers,
+      timeoutMillis: exportMs,
+      httpAgentOptions: () => agent,
+    });
     return {
       export: (batch, done) => {
         if (this.#closed) return done({ code: 1, error: new Error("The export has ended") });
+        this.#inFlight.set(signal, this.#exportsOf(signal) + 1);
         let isEnded = false;
         const end = (result: ExportResult) => {
           if (isEnded) return;
           isEnded = true;
           clearTimeout(timer);
+          this.#inFlight.set(signal, this.#exportsOf(signal) - 1);
           this.ended(signal, result);
           done(result);
         };
         // The timeout of the package starts again with each byte of a response.
         const timer = setTimeout(() => {
           agent.destroy();
-          end({ code: 1, error: new Error(`The export did not end within ${exportMs} ms`) });
+          const error = new Error(`The export did not end within ${exportMs} ms`);
+          end({ code: 1, error: Object.assign(error, { code: "ETIMEDOUT" }) });
         }, exportMs);
-        made.export(batch, end);
+        exporter.export(batch, end);
       },
       forceFlush: () => Promise.resolve(),
-      shutdown: () => made.shutdown(),
+      shutdown: () => exporter.shutdown(),
     };
   }
 
@@ -70,17 +80,27 @@ export class Collector implements Disposable {
 
   ended(signal: TelemetrySignal, { code, error }: ExportResult): void {
     const wasFailing = this.#isFailing;
+    const previous = this.#results.get(signal);
     this.#results.set(signal, code === 0 ? "ok" : isUnreachable(error) ? "unreachable" : "failed");
-    // A signal without new items would be failing forever.
-    if (code === 0) {
-      for (const [other, result] of this.#results) if (result === "unreachable") this.#results.delete(other);
-    }
+    // A signal that worked before does not show that the collector is back for the others.
+    if (code === 0 && previous !== "ok") this.#forgetUnreachable();
     if (this.#isFailing === wasFailing) return;
     const { endpoint, log } = this.#options;
     if (!wasFailing) {
       const reason = error?.message ?? "";
       log("warn", "Cannot export telemetry", { code: "telemetry", endpoint, signal, error: reason });
     } else log("info", "Telemetry is exported again", { endpoint, dropped: this.#dropped() });
+  }
+
+  /** Removes results of signals that have exported nothing since, which would be failing forever. */
+  #forgetUnreachable(): void {
+    for (const [signal, result] of this.#results) {
+      if (result === "unreachable" && this.#exportsOf(signal) === 0) this.#results.delete(signal);
+    }
+  }
+
+  #exportsOf(signal: TelemetrySignal): number {
+    return this.#inFlight.get(signal) ?? 0;
   }
 
   /** Closes the connections: exports in progress and later ones fail. */
@@ -94,7 +114,7 @@ export class Collector implements Disposable {
   }
 }
 
-/** Whether the collector did not answer, such as with `ECONNREFUSED`. Statuses of HTTP are numbers. */
+/** Whether the collector did not answer, such as with `ECONNREFUSED` or at the deadline. Statuses of HTTP are numbers. */
 function isUnreachable(error: Error | undefined): boolean {
   return error !== undefined && "code" in error && typeof error.code === "string";
 }

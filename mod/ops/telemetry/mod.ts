@@ -8,7 +8,7 @@ import {
   RequestTracer,
 } from "../../functions/call_trace.ts";
 import type { RunEnd, RunKind, RunObserver } from "../../functions/host/mod.ts";
-import { NewLogLines } from "../../functions/log_lines.ts";
+import { OwnLogLines } from "../../functions/log_lines.ts";
 import type { LoggedLine } from "../../kit/log.ts";
 import { telemetryLimits, type TelemetrySignal } from "../limits.ts";
 import type { MetricValues } from "../metrics/mod.ts";
@@ -46,7 +46,7 @@ export class Telemetry implements RunObserver, RequestSpans, AsyncDisposable {
   readonly #spans: ExportQueue<ReadableSpan> | null;
   readonly #records: ExportQueue<ReadableLogRecord> | null;
   readonly #metrics: Exporter<MetricBatch> | null;
-  readonly #lines = new NewLogLines(telemetryLimits.logRequestsMax);
+  readonly #lines = new OwnLogLines(telemetryLimits.logCallersMax);
   readonly #startedAt = Date.now();
   /** Removes the receiver of the server's log. */
   readonly #ends = new DisposableStack();
@@ -138,7 +138,7 @@ export class Telemetry implements RunObserver, RequestSpans, AsyncDisposable {
   ): void {
     const records = this.#records;
     if (records === null) return;
-    for (const line of this.#lines.of(end.request, end.outcome.logLines)) {
+    for (const line of this.#lines.of(end.call, end.outcome.logLines)) {
       records.add(1, () => [runRecord(line, { kind, end, at: now, trace, source: this.#source })]);
     }
   }

@@ -1,6 +1,7 @@
 /** `--dev`: prints the log lines of functions, each with its time and the function's name. */
+import { type CallTrace, RequestTracer } from "../../functions/call_trace.ts";
 import type { RunEnd, RunObserver } from "../../functions/host/mod.ts";
-import { NewLogLines } from "../../functions/log_lines.ts";
+import { OwnLogLines } from "../../functions/log_lines.ts";
 import type { Log } from "../../kit/log.ts";
 import { devLimits } from "../limits.ts";
 
@@ -10,15 +11,23 @@ export class FunctionLogPrinter implements RunObserver {
   readonly #now: () => number;
   #second = 0;
   #shown = 0;
-  readonly #lines = new NewLogLines(devLimits.requestsMax);
+  readonly #lines = new OwnLogLines(devLimits.callersMax);
 
+  /** Traces are not exported here: they relate an action to its nested calls. */
+  readonly #tracer = new RequestTracer(0, () => {});
+
+  /** Prints to `log` without its copies, because telemetry exports the lines of functions itself. */
   constructor(log: Log, now: () => number = Date.now) {
-    this.#log = log;
+    this.#log = log.uncopied ?? log;
     this.#now = now;
   }
 
-  runEnded(_kind: unknown, { call, outcome, request }: Pick<RunEnd, "call" | "outcome" | "request">): void {
-    for (const { level, text } of this.#lines.of(request, outcome.logLines)) {
+  startTrace(): CallTrace {
+    return this.#tracer.startTrace();
+  }
+
+  runEnded(_kind: unknown, { call, outcome }: Pick<RunEnd, "call" | "outcome">): void {
+    for (const { level, text } of this.#lines.of(call, outcome.logLines)) {
       if (!this.#room()) return;
       // The app's own lines get no link to the documentation.
       this.#log(level, `${call.udfPath}: ${visible(text)}`);

@@ -1,10 +1,13 @@
 /** Telemetry without a server: trace contexts, bounds of the queue, failures of the collector. */
 import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { anonymous } from "../../../mod/functions/identity.ts";
-import { parseTraceparent } from "../../../mod/functions/call_trace.ts";
+import { type CallTrace, parseTraceparent } from "../../../mod/functions/call_trace.ts";
 import type { RunEnd } from "../../../mod/functions/host/mod.ts";
 import { failed, type Outcome } from "../../../mod/functions/outcome.ts";
 import { copyLine, type Log, type LogCopy, plainFields } from "../../../mod/kit/log.ts";
+import { functionLimits } from "../../../mod/limits.ts";
 import { telemetryLimits } from "../../../mod/ops/limits.ts";
 import { Histogram } from "../../../mod/ops/stats/mod.ts";
 import { Telemetry, type TelemetryOptions } from "../../../mod/ops/telemetry/mod.ts";
@@ -207,6 +210,12 @@ function copiedLog(): { readonly log: Log; readonly logged: string[]; readonly c
   return { log: Object.assign(write, { copies }), logged, copies };
 }
 
+/** A call that the run of another one makes. */
+function nestedCall(by: { readonly trace: CallTrace }, spanId: string, udfPath = "notes:nested") {
+  const trace = { ...by.trace, spanId, parentId: by.trace.spanId };
+  return { udfPath, identity: anonymous, origin: "server" as const, trace };
+}
+
 Deno.test("[OT7] lines of the server and of functions are exported, those of a run with its trace", async () => {
   await using collector = new OtlpCollector();
   const { log, copies } = copiedLog();
@@ -218,7 +227,7 @@ Deno.test("[OT7] lines of the server and of functions are exported, those of a r
     log("warn", "Slow disk", { ms: 12, path: long, error: new TypeError("no") });
     const nested: Outcome = { ok: true, value: "1", logLines: ["[WARN] of a nested call"] };
     const outcome: Outcome = { ok: true, value: "1", logLines: ["[INFO] first", ...nested.logLines, "bare"] };
-    const inner = { ...call, trace: { ...trace, spanId: "c7ad6b7169203331", parentId: PARENT } };
+    const inner = nestedCall(call, "c7ad6b7169203331");
     made.runEnded("query", ended({ call: inner, outcome: nested }));
     made.runEnded("action", ended({ call, outcome }));
     made.runEnded("query", ended({ outcome: nested, call: { udfPath: "_health:x", identity: anonymous } }));
@@ -249,6 +258,47 @@ Deno.test("[OT7] lines of the server and of functions are exported, those of a r
     "syncline.request_id": "10",
   });
   assert.deepEqual(collector.spans, [], "the trace is not sampled");
+});
+
+Deno.test("[OT7] each run exports its own lines once, also if they equal those of others", async () => {
+  await using collector = new OtlpCollector();
+  const { log } = copiedLog();
+  const withLines = (logLines: readonly string[]): Outcome => ({ ok: true, value: "1", logLines });
+  const root = (spanId: string) => {
+    const trace = { traceId: TRACE, spanId, parentId: "0000000000000001", sampled: false };
+    return { udfPath: "notes:all", identity: anonymous, origin: "client" as const, trace };
+  };
+  const many = functionLimits.logLinesMax + 44;
+  const span = (n: number) => n.toString(16).padStart(16, "0");
+  {
+    await using made = telemetry(collector.endpoint, { log, signals: ["logs"] });
+    const calls = [root("a".repeat(16)), root("b".repeat(16)), root("c".repeat(16))] as const;
+    // More nested runs than the action keeps lines, which have one request id.
+    for (let n = 0; n < many; n++) {
+      const nested = ended({ call: nestedCall(calls[0], span(n + 16)), outcome: withLines(["[INFO] same"]) });
+      made.runEnded("mutation", nested);
+    }
+    const kept = Array.from({ length: functionLimits.logLinesMax }, () => "[INFO] same");
+    made.runEnded("action", ended({ call: calls[0], outcome: withLines([...kept, "[WARN] 44 more"]) }));
+    // Unrelated runs with the same request id.
+    for (const call of calls.slice(1)) {
+      made.runEnded("query", ended({ call, outcome: withLines(["[INFO] same", "[INFO] same"]) }));
+    }
+    // An action that logs what its nested action logs, whose nested mutation logs it, too.
+    const outer = root("d".repeat(16));
+    const inner = nestedCall(outer, "e".repeat(16));
+    const mutation = nestedCall(inner, "f".repeat(16));
+    for (const [i, call] of [mutation, inner, outer].entries()) {
+      const logLines = Array.from({ length: i + 1 }, () => "[INFO] same");
+      made.runEnded(i === 0 ? "mutation" : "action", ended({ call, outcome: withLines(logLines) }));
+    }
+  }
+  const lines = collector.logs.map(({ spanId, body }) => `${spanId} ${body.stringValue}`);
+  assert.deepEqual(lines, [
+    ...Array.from({ length: many }, (_, n) => `${span(n + 16)} same`),
+    `${"a".repeat(16)} 44 more`,
+    ...[..."bbccfed"].map((digit) => `${digit.repeat(16)} same`),
+  ]);
 });
 
 Deno.test("[OT7] only the chosen signals are exported", async () => {
@@ -302,6 +352,47 @@ Deno.test("[OT6] an export ends at its deadline, also while the collector sends 
   made.start("POST /api/query").end(200);
   await until(() => collector.spans.length === 1);
   await until(() => logged.includes("info Telemetry is exported again"));
+  // A signal without new items does not hide that a collector that was silent works again.
+  collector.endlessPath = "/v1/traces";
+  made.start("POST /api/query").end(200);
+  await until(() => made.dropped.spans === 2);
+  await made.exportMetrics(() => Promise.resolve([]));
+  assert.deepEqual(logged.slice(2), [
+    "warn Cannot export telemetry traces",
+    "info Telemetry is exported again",
+  ]);
+});
+
+Deno.test("[OT6] a signal whose connections are reset while another one works is reported once", async () => {
+  const collector = { resets: true };
+  const server = createServer((request, response) => {
+    const isReset = collector.resets && request.url === "/v1/traces";
+    if (isReset) request.socket.destroy();
+    else request.resume().on("end", () => response.end("{}"));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  await using _ends = {
+    [Symbol.asyncDispose]: () => new Promise<void>((resolve) => server.close(() => resolve())),
+  };
+  const { port } = server.address() as AddressInfo;
+  const { log, logged } = copiedLog();
+  await using made = telemetry(`http://127.0.0.1:${port}`, {
+    log,
+    exportMs: 300,
+    signals: ["traces", "metrics"],
+  });
+  const metrics = () => made.exportMetrics(() => Promise.resolve([]));
+  await metrics();
+  for (let spans = 1; spans <= 3; spans++) {
+    made.start("POST /api/query").end(200);
+    await until(() => made.dropped.spans === spans);
+    await metrics();
+  }
+  assert.deepEqual(logged, ["warn Cannot export telemetry traces"]);
+  collector.resets = false;
+  made.start("POST /api/query").end(200);
+  await until(() => logged.length === 2);
+  assert.equal(logged[1], "info Telemetry is exported again");
 });
 
 Deno.test("[OT6] a signal without new items does not hide that the collector works or fails again", async () => {
