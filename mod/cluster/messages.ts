@@ -56,21 +56,25 @@ const runUse = z.object({
   indexRowsWritten: z.number(),
 });
 
-const run = z.object({
-  kind: z.enum(["query", "mutation", "action", "route"]),
-  udfPath: z.string(),
-  identity,
-  request: z.number(),
-  ts: z.number().nullable(),
-  ms: z.number(),
-  durationMs: z.number(),
-  queuedMs: z.number(),
-  use: runUse.nullable(),
-  error: error.nullable(),
-  logLines: z.array(z.string()),
-  trace: trace.optional(),
-  endedAt: z.number(),
-});
+/** The schema removes fields that it does not name, so it has to name all of them. */
+const run = z.object(
+  {
+    kind: z.enum(["query", "mutation", "action", "route"]),
+    udfPath: z.string(),
+    identity,
+    request: z.number(),
+    ts: z.number().nullable(),
+    version: z.string().nullable(),
+    ms: z.number(),
+    durationMs: z.number(),
+    queuedMs: z.number(),
+    use: runUse.nullable(),
+    error: error.nullable(),
+    logLines: z.array(z.string()),
+    trace: trace.optional(),
+    endedAt: z.number(),
+  } satisfies Record<keyof FollowerRun, z.ZodType>,
+);
 
 const endedRequest = z.object({
   name: z.string(),

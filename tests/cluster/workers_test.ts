@@ -1,7 +1,14 @@
 /** Worker processes that share a port, as clients see them, also while some are killed. */
 import assert from "node:assert/strict";
 import { SynclineClient } from "../../mod/client/mod.ts";
+import type { FollowerReport } from "../../mod/cluster/mod.ts";
+import { parseFromFollower } from "../../mod/cluster/messages.ts";
 import { randomHex } from "../../mod/functions/call_trace.ts";
+import { anonymous } from "../../mod/functions/identity.ts";
+import { copyLine, type Log, type LogCopy, plainFields } from "../../mod/kit/log.ts";
+import { telemetryLimits } from "../../mod/ops/limits.ts";
+import { workerLimits } from "../../mod/server/limits.ts";
+import { RunReporter } from "../../mod/server/worker/run_reporter.ts";
 import { attributesOf, OtlpCollector } from "../ops/support/otlp_collector.ts";
 import { Child } from "../support/processes/child.ts";
 import { TempFolder } from "../support/temp_folder.ts";
@@ -60,10 +67,15 @@ export const move = untypedMutation({
     return n;
   },
 });
+export const noted = untypedMutation({ args: {}, handler: (ctx) => ctx.log.info("noted") });
 export const twice = untypedAction({
   args: { by: z.string() },
   handler: async (ctx, { by }) => {
-    for (const n of [1, 2]) await ctx.runMutation("bank:move", { by, n, from: 0, to: 1, amount: 1 });
+    for (const n of [1, 2]) {
+      await ctx.runMutation("bank:move", { by, n, from: 0, to: 1, amount: 1 });
+      await ctx.runMutation("bank:noted");
+    }
+    ctx.log.info("noted");
     return await ctx.runQuery("bank:movesOf", { by });
   },
 });
@@ -281,16 +293,24 @@ Deno.test("[WK1] several processes share the port", async (t) => {
         `${outer?.name} ${inner?.name}`,
         /^POST \/api\/(query query bank:said|action action bank:twice)$/,
       );
+      const lines = () =>
+        collector.logs.filter((line) => line.traceId === traceId)
+          .map(({ spanId, body }) => `${spanId} ${body.stringValue}`);
       // Reports arrive later, but have the time of the end.
       if (inner?.name.startsWith("query")) {
         assert.ok(BigInt(inner.endTimeUnixNano) <= BigInt(outer?.endTimeUnixNano ?? 0));
-        const lines = () => collector.logs.filter((line) => line.traceId === traceId);
         await until(() => lines().length > 0);
-        assert.deepEqual(lines().map(({ spanId, body }) => [spanId, body.stringValue]), [[
-          inner.spanId,
-          "said",
-        ]]);
+        assert.deepEqual(lines(), [`${inner.spanId} said`]);
+        continue;
       }
+      // Equal lines of an action and of its calls, each with the span of its run.
+      const noted = () =>
+        spans().filter(({ name, parentSpanId }) =>
+          name === "mutation bank:noted" && parentSpanId === inner?.spanId
+        );
+      await until(() => noted().length === 2 && lines().length >= 3);
+      const runs = [...noted(), inner];
+      assert.deepEqual(lines().toSorted(), runs.map((span) => `${span?.spanId} noted`).toSorted());
     }
     // Each process logs the failures of its own readers.
     await until(async () => {
@@ -419,6 +439,66 @@ Deno.test("[WK1] several processes share the port", async (t) => {
       assert.deepEqual(await areAlive(left), []);
     },
   );
+});
+
+Deno.test("[WK11] reports contain all facts of runs, and are limited in number and length", () => {
+  const reports: FollowerReport[] = [];
+  const connection = {
+    unsentBytes: 0,
+    report(report: FollowerReport) {
+      const message = parseFromFollower(JSON.parse(JSON.stringify({ t: "runs", ...report })));
+      assert.ok(message.t === "runs");
+      const { t: _, ...received } = message;
+      assert.deepEqual(received, report);
+      reports.push(received);
+    },
+  };
+  const copies = new Set<LogCopy>();
+  const write: Log = (level, message, fields = {}) =>
+    copyLine(copies, { at: 1, level, message, fields: plainFields(fields) });
+  const log = Object.assign(write, { copies });
+  const { reportRunsMax, reportCharsMax, reportBytesBehind } = workerLimits;
+  using reporter = new RunReporter(connection, { log, telemetry: { sample: 1, logs: true } });
+  const run = (logLines: readonly string[] = []) =>
+    reporter.runEnded("query", {
+      call: { udfPath: "bank:said", identity: anonymous },
+      outcome: { ok: true, value: "1", logLines },
+      ...{ ms: 1, durationMs: 1, queuedMs: 0, use: null, request: 36, ts: 7, version: "ab12" },
+    });
+  run(["[INFO] a line"]);
+  reporter.flush();
+  assert.deepEqual(reports.map(({ runs }) => runs.map(({ version }) => version)), [["ab12"]]);
+
+  // The link does not accept reports: nothing is logged about them in the meantime.
+  connection.unsentBytes = reportBytesBehind + 1;
+  const { logCharsMax } = telemetryLimits;
+  const fitting = Math.floor(reportCharsMax / (2 * logCharsMax));
+  assert.ok(fitting < reportRunsMax);
+  for (let i = 0; i < fitting + 5; i++) {
+    log("info", "x".repeat(2 * logCharsMax), { stack: "y".repeat(2 * logCharsMax) });
+  }
+  const kept = fitting - 1;
+  run(["z".repeat(2 * logCharsMax)]);
+  for (let i = 0; i < reportRunsMax + 1; i++) reporter.spans?.start("").end(200);
+  for (let i = 0; i < 3; i++) reporter.flush();
+  assert.equal(reports.length, 1);
+  connection.unsentBytes = 0;
+  reporter.flush();
+  const [, backlog] = reports;
+  assert.deepEqual([backlog?.logged.length, backlog?.runs.length, backlog?.traced.length], [
+    kept,
+    0,
+    reportRunsMax,
+  ]);
+  const [line] = backlog?.logged ?? [];
+  assert.deepEqual([line?.message.length, String(line?.fields["stack"]).length], [logCharsMax, logCharsMax]);
+  reporter.flush();
+  assert.deepEqual(reports[2]?.logged.map(({ message, fields }) => [message, fields]), [[
+    "Dropped run reports because too many were pending",
+    { runs: 1, spans: 1, logLines: 6 },
+  ]]);
+  reporter.flush();
+  assert.equal(reports.length, 3);
 });
 
 Deno.test("[WK7] all processes serve edited functions, with their tables", async () => {

@@ -3,10 +3,9 @@ import type { FollowerRun, LeaderConnection } from "../../cluster/mod.ts";
 import { type EndedRequest, epochMs, type RequestSpans, RequestTracer } from "../../functions/call_trace.ts";
 import type { RunEnd, RunKind, RunObserver } from "../../functions/host/mod.ts";
 import type { Log, LoggedLine } from "../../kit/log.ts";
+import { telemetryLimits } from "../../ops/limits.ts";
 import { workerLimits } from "../limits.ts";
 import type { WorkerTelemetry } from "../workers/boot.ts";
-
-type Way = Pick<LeaderConnection, "report" | "unsentBytes">;
 
 /** Paths below `/api` that a worker answers itself. */
 const PARTS = new Set(["query", "mutation", "action", "sync"]);
@@ -19,7 +18,7 @@ export interface RunReporterOptions {
 export class RunReporter implements RunObserver, Disposable {
   /** `null` if traces are not exported. */
   readonly spans: RequestSpans | null;
-  readonly #way: Way;
+  readonly #connection: Pick<LeaderConnection, "report" | "unsentBytes">;
   readonly #log: Log;
   #traced: EndedRequest[] = [];
   #logged: LoggedLine[] = [];
@@ -29,19 +28,25 @@ export class RunReporter implements RunObserver, Disposable {
   #cached: string[] = [];
   /** Answers by path and status. Both have few values. */
   #requests = new Map<string, { readonly url: string; readonly status: number; count: number }>();
+  /** Characters of all lists. */
   #chars = 0;
-  #left = 0;
+  /** Items over the limits since the last log message about them. */
+  #dropped = { runs: 0, spans: 0, logLines: 0 };
   readonly #timer: ReturnType<typeof setInterval>;
 
-  constructor(way: Way, { log, telemetry }: RunReporterOptions) {
-    this.#way = way;
+  constructor(
+    connection: Pick<LeaderConnection, "report" | "unsentBytes">,
+    { log, telemetry }: RunReporterOptions,
+  ) {
+    this.#connection = connection;
     this.#log = log;
     const sample = telemetry?.sample ?? null;
-    this.spans = sample === null
-      ? null
-      : new RequestTracer(sample, (request) => this.#keep(this.#traced, request));
+    this.spans = sample === null ? null : new RequestTracer(sample, (request) => {
+      if (this.#admits(this.#traced, request.name.length)) this.#traced.push(request);
+      else this.#dropped.spans++;
+    });
     if (telemetry?.logs === true) {
-      const copy = (line: LoggedLine) => this.#keep(this.#logged, line);
+      const copy = (line: LoggedLine) => this.#copyLine(line);
       log.copies?.add(copy);
       this.#ends.defer(() => log.copies?.delete(copy));
     }
@@ -50,11 +55,9 @@ export class RunReporter implements RunObserver, Disposable {
 
   runEnded(kind: RunKind, { call: { udfPath, identity, trace }, outcome, ...end }: RunEnd): void {
     const { logLines } = outcome;
-    const chars = logLines.reduce((sum, line) => sum + line.length, 0);
-    const { reportRunsMax, reportCharsMax } = workerLimits;
-    if (this.#runs.length >= reportRunsMax || this.#chars + chars > reportCharsMax) return void this.#left++;
-    this.#chars += chars;
     const error = outcome.ok ? null : outcome.error;
+    const texts = [udfPath, error?.message ?? "", error?.stack ?? "", ...logLines];
+    if (!this.#admits(this.#runs, charsOf(texts))) return void this.#dropped.runs++;
     const { claims: _claims, key: _key, ...caller } = identity;
     this.#runs.push({
       ...end,
@@ -78,10 +81,19 @@ export class RunReporter implements RunObserver, Disposable {
     else answer.then(({ status }) => this.#count(pathname, status), () => this.#count(pathname, 500));
   }
 
-  /** Items over the limit are left out: the next report follows soon. */
-  #keep<Item>(list: Item[], item: Item): void {
-    if (list.length < workerLimits.reportRunsMax) list.push(item);
-    else this.#left++;
+  #copyLine(line: LoggedLine): void {
+    const short = shortened(line);
+    const texts = [short.message, ...Object.entries(short.fields).flat().map(String)];
+    if (this.#admits(this.#logged, charsOf(texts))) this.#logged.push(short);
+    else this.#dropped.logLines++;
+  }
+
+  /** Whether the next report has room for an item. Otherwise it is left out: another report follows soon. */
+  #admits({ length }: readonly unknown[], chars: number): boolean {
+    const { reportRunsMax, reportCharsMax } = workerLimits;
+    if (length >= reportRunsMax || this.#chars + chars > reportCharsMax) return false;
+    this.#chars += chars;
+    return true;
   }
 
   #count(pathname: string, status: number): void {
@@ -94,16 +106,11 @@ export class RunReporter implements RunObserver, Disposable {
   }
 
   flush(): void {
-    if (this.#left > 0) {
-      const runs = this.#left;
-      this.#left = 0;
-      this.#log("warn", "Dropped run reports because too many were pending", { runs });
-    }
     const lists = [this.#runs, this.#cached, this.#traced, this.#logged];
     if (this.#requests.size === 0 && lists.every(({ length }) => length === 0)) return;
     // Reports must not delay other messages.
-    if (this.#way.unsentBytes > workerLimits.reportBytesBehind) return;
-    this.#way.report({
+    if (this.#connection.unsentBytes > workerLimits.reportBytesBehind) return;
+    this.#connection.report({
       runs: this.#runs,
       cached: this.#cached,
       requests: [...this.#requests.values()],
@@ -116,6 +123,15 @@ export class RunReporter implements RunObserver, Disposable {
     this.#logged = [];
     this.#chars = 0;
     this.#requests.clear();
+    this.#logDropped();
+  }
+
+  /** Called after a report, so that the next one has room for the line. */
+  #logDropped(): void {
+    const dropped = Object.entries(this.#dropped).filter(([, count]) => count > 0);
+    if (dropped.length === 0) return;
+    this.#dropped = { runs: 0, spans: 0, logLines: 0 };
+    this.#log("warn", "Dropped run reports because too many were pending", Object.fromEntries(dropped));
   }
 
   [Symbol.dispose](): void {
@@ -123,4 +139,18 @@ export class RunReporter implements RunObserver, Disposable {
     this.#ends.dispose();
     this.flush();
   }
+}
+
+/** Returns a line with strings of the length that the leader exports. */
+function shortened({ message, fields, ...line }: LoggedLine): LoggedLine {
+  const short = (text: string) => text.slice(0, telemetryLimits.logCharsMax);
+  const shortFields = Object.entries(fields).map(([name, value]) => [
+    name,
+    typeof value === "string" ? short(value) : value,
+  ]);
+  return { ...line, message: short(message), fields: Object.fromEntries(shortFields) };
+}
+
+function charsOf(texts: readonly string[]): number {
+  return texts.reduce((sum, text) => sum + text.length, 0);
 }
