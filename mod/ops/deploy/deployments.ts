@@ -412,7 +412,7 @@ export class Deployments {
 
   #check(version: Version): Promise<AppCheck> {
     const { misfitsMax: documentsMax, misfitCharsMax: charsMax, checkMs: msMax } = deployLimits;
-    return this.#options.host.swaps.check(version, { documentsMax: documentsMax, charsMax, msMax });
+    return this.#options.host.swaps.check(version, { documentsMax, charsMax, msMax });
   }
 
   /** Functions and files of the served version; for code that was not deployed, as an isolate reports them. */

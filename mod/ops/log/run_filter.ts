@@ -1,5 +1,5 @@
 /** Filter of runs, used by searches and live tails. */
-import { type RunRecord, searchedText } from "./run_record.ts";
+import { type RunRecord, searchedText, VERSION_INDEX } from "./run_record.ts";
 
 /** All present conditions must hold. Kinds and outcomes are indexes of their lists. */
 export interface RunFilter {
@@ -41,7 +41,7 @@ export function admitsRun(filter: RunFilter, run: RunRecord): boolean {
     (filter.caller === undefined || filter.caller === caller) &&
     (filter.request === undefined || filter.request === request) &&
     (filter.minMs === undefined || durationMs >= filter.minMs) &&
-    (filter.version === undefined || run[16]?.startsWith(filter.version) === true) &&
+    (filter.version === undefined || run[VERSION_INDEX]?.startsWith(filter.version) === true) &&
     (system === undefined || isServicePath(path) === system) &&
     at >= from && at < to &&
     (text === undefined || mentionsText(run, text));

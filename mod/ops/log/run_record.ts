@@ -49,6 +49,9 @@ export type RunRecord = readonly [
   version?: string | null,
 ];
 
+/** Index of the version in a {@linkcode RunRecord}. */
+export const VERSION_INDEX = 16;
+
 /** A run as administrators read it. */
 export interface LoggedRun {
   /** Increases with each run. */

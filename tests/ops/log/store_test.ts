@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import type { RunFilter } from "../../../mod/ops/log/run_filter.ts";
-import type { RunRecord } from "../../../mod/ops/log/run_record.ts";
+import { loggedRun, type RunRecord, VERSION_INDEX } from "../../../mod/ops/log/run_record.ts";
 import { histogramOf } from "../../../mod/ops/log/store/histogram.ts";
 import { isDiskError } from "../../../mod/ops/log/store/log_database.ts";
 import { LogStore, type Retention } from "../../../mod/ops/log/store/log_store.ts";
@@ -65,6 +65,20 @@ Deno.test("[EL8] [EL9] [EL11] for every filter pages contain exactly the matchin
         assert.equal(counted, ids.length, `${bars} bars of ${JSON.stringify(filter)}`);
       }
     }
+  }));
+
+Deno.test("[EL3] a reader of a log that an earlier release wrote finds its runs, without versions", () =>
+  withStore((store, path) => {
+    const record = [...someRun(seeded(1), START)];
+    record[VERSION_INDEX] = "aa01";
+    store.add([record as unknown as RunRecord]);
+    // That release did not have this table.
+    store.database.execute("DROP TABLE versions");
+    using reader = LogStore.openReader(path);
+    assert.deepEqual(pages(reader, { version: "aa" }), []);
+    const { runs } = searchRuns(reader, { filter: {}, limit: 10, deadline: never });
+    assert.deepEqual(runs.map(({ id, record }) => loggedRun(id, record).version), [null]);
+    assert.equal(store.database.value("SELECT count(*) FROM sqlite_schema WHERE name = 'versions'"), 0);
   }));
 
 Deno.test("[EL9] text before and after a NUL is found, and text with a NUL", () =>

@@ -1,7 +1,7 @@
 /** Writes and deletes runs (`runs`), their trigram index (`texts`), counts and id ranges by minute, and id ranges by version. IDs are consecutive. */
 import type { SQLInputValue } from "node:sqlite";
 import { logLimits } from "../../limits.ts";
-import { type RunRecord, searchedText } from "../run_record.ts";
+import { type RunRecord, searchedText, VERSION_INDEX } from "../run_record.ts";
 import { LogDatabase } from "./log_database.ts";
 
 export interface Retention {
@@ -196,7 +196,7 @@ export class LogStore implements Disposable {
     );
     let range = typeof start === "number" && last === first - 1 ? { start, hash: hash as string } : null;
     const store = (end: number) => range && this.database.run(INSERT_VERSION, range.start, end, range.hash);
-    for (const [i, { [16]: version = null }] of runs.entries()) {
+    for (const [i, { [VERSION_INDEX]: version = null }] of runs.entries()) {
       if (version === (range?.hash ?? null)) continue;
       store(first + i - 1);
       range = version === null ? null : { start: first + i, hash: version };

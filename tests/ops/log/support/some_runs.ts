@@ -1,6 +1,6 @@
 /** Runs of all kinds, and filters that match some of them. */
 import { isServicePath, type RunFilter } from "../../../../mod/ops/log/run_filter.ts";
-import { type RunRecord, searchedText } from "../../../../mod/ops/log/run_record.ts";
+import { type RunRecord, searchedText, VERSION_INDEX } from "../../../../mod/ops/log/run_record.ts";
 
 export const START = Date.UTC(2030, 0, 1);
 
@@ -95,7 +95,7 @@ export function isWanted(filter: RunFilter, record: RunRecord): boolean {
   if (filter.level !== undefined && level < filter.level) return false;
   if (filter.caller !== undefined && filter.caller !== caller) return false;
   if (filter.minMs !== undefined && durationMs < filter.minMs) return false;
-  const { [16]: version = null } = record;
+  const { [VERSION_INDEX]: version = null } = record;
   if (filter.version !== undefined && !version?.startsWith(filter.version)) return false;
   if (filter.request !== undefined && filter.request !== request) return false;
   const searched = searchedText(record[14], record[15]).toLowerCase();
