@@ -137,14 +137,15 @@ const WALKER = `
   const walk = (where, object, shared) => {
     if (object === null || (typeof object !== "object" && typeof object !== "function") || done.has(object)) return;
     done.add(object);
-    // A property added to a function without own properties has no effect.
-    const bare = (prototype) => ownKeys(prototype).length === 1;
+    // A property added to a function without own properties has no effect. Kinds of zod get members later.
+    const bare = (prototype) => !where.startsWith("zod.") && ownKeys(prototype).length === 1;
+    // Shared by the schemas of a kind, or the schema's own: everyKind looks at these.
+    if (where.endsWith("._zod.__proto__")) return;
     const matters = typeof object !== "function" || ownKeys(object).some((key) => {
       const { value } = getOwnPropertyDescriptor(object, key);
       return typeof value === "function" || (key === "prototype" && !bare(value) && !Object.isFrozen(value));
     });
-    // The parts of zod are the app's own, and open for packages that make kinds of schemas with them.
-    if (/^zod\.core\.|\.init(\.|$)/.test(where)) return;
+    if (/\.init(\.|$)/.test(where)) return;
     if (shared && matters && !Object.isFrozen(object) && !(where.endsWith(".prototype") && bare(object))) open.push(where);
     if (where.length > 200 || (where.endsWith(".prototype") && bare(object))) return;
     for (const key of ownKeys(object)) {
@@ -186,8 +187,11 @@ const WALKER = `
     const kinds = [...everyKind(z)];
     if (kinds.length < 100) open.push("kinds: " + kinds.length);
     for (const [name, made] of kinds) {
-      for (const part of [made._zod.constr.prototype, getPrototypeOf(made._zod)]) {
-        if (!Object.isFrozen(part)) open.push("kind " + name);
+      const other = new made._zod.constr(made._zod.def);
+      for (const [one, two] of [[made, other], [made._zod, other._zod]]) {
+        for (let part = getPrototypeOf(one); part !== Object.prototype; part = getPrototypeOf(part)) {
+          if (!Object.isFrozen(part) && Object.prototype.isPrototypeOf.call(part, two)) open.push("kind " + name);
+        }
       }
     }
     return open;
@@ -239,3 +243,139 @@ for (const role of ["writer", "reader", "runner"] as const) {
     assert.deepEqual(answer.value, [], JSON.stringify(answer.outcome));
   });
 }
+
+/** Each changes the app's zod for later calls, if it can. `found` returns what a later call sees of it. */
+const ATTACKS = `
+  import { z } from "zod";
+  import * as zod from "zod";
+  const forge = () => "forged";
+  const tried = (attack) => { try { attack(); } catch {} };
+  const kinds = Object.keys(z.core).map((name) => z.core[name]).concat(Object.keys(z).map((name) => z[name]))
+    .filter((kind) => typeof kind === "function" && typeof kind.init === "function");
+  // Both properties and accessors, because schemas are given some members by assignment.
+  const spoil = (object) => {
+    if (object === null || object === Object.prototype || object === Error.prototype) return;
+    for (const key of ["secret", "safeParse", "parse", "run", "def", "toString", "format", "flatten", "values", "optin", "issues", "min", "refine"]) {
+      tried(() => Object.defineProperty(object, key, { configurable: true, enumerable: true, get: () => forge, set: () => {} }));
+      tried(() => { object[key] = forge; });
+    }
+  };
+  const spoilAll = (made) => {
+    for (let object = Object.getPrototypeOf(made); object !== null; object = Object.getPrototypeOf(object)) spoil(object);
+    for (let object = Object.getPrototypeOf(made._zod); object !== null; object = Object.getPrototypeOf(object)) spoil(object);
+  };
+  const makers = {
+    map: () => z.map(z.string(), z.boolean()), set: () => z.set(z.date()), tuple: () => z.tuple([z.nan()]), email: () => z.email(),
+    record: () => z.record(z.string(), z.bigint()), lazy: () => z.lazy(() => z.symbol()), enum: () => z.enum(["a"]), file: () => z.file(),
+    string: () => z.string().min(2), number: () => z.int(), object: () => z.strictObject({ a: z.null().optional() }), date: () => z.iso.date(),
+    template: () => z.templateLiteral(["a", z.number()]), core: () => new z.core.$ZodMap({ type: "map", keyType: z.any(), valueType: z.any() }),
+  };
+  export const attacks = {
+    config: () => {
+      const { postProcessor, onKind } = globalThis.__zod_globalConfig;
+      for (const kind of kinds) {
+        for (const hook of [postProcessor, onKind, globalThis.__zod_onKind]) {
+          tried(() => hook({ _zod: { constr: kind, traits: new Set() } }));
+          let reads = 0;
+          tried(() => hook({ _zod: { get constr() { return reads++ === 0 ? kind : class {}; }, traits: new Set() } }));
+        }
+      }
+      tried(() => { globalThis.__zod_onKind = (...objects) => objects.forEach(spoil); });
+      tried(() => { z.config().localeError = forge; });
+      for (const value of Object.values(z.config())) for (const key of Object.keys(value)) tried(() => { value[key] = forge; });
+    },
+    prototypes: () => {
+      for (const kind of kinds) {
+        spoil(kind.prototype);
+        spoil(kind);
+        tried(() => { kind.prototype = { secret: forge, safeParse: forge }; });
+      }
+    },
+    // Gets the prototypes without a complete schema.
+    initializers: () => {
+      for (const kind of kinds) {
+        for (const one of [{}, Object.create(kind.prototype), { _zod: { constr: kind, traits: new Set(), def: {} } }]) {
+          tried(() => kind.init(one, {}));
+          tried(() => z.ZodType.init(one, {}));
+          tried(() => z.ZodRealError.init(one, []));
+          tried(() => spoilAll(one));
+        }
+      }
+    },
+    // Gets a schema while it is made.
+    subclasses: () => {
+      for (const kind of kinds) {
+        tried(() => new (class extends kind { set def(value) { spoilAll(this); } set type(value) { spoilAll(this); throw 1; } })({ type: "a" }));
+        tried(() => new kind({ get type() { throw 1; }, get checks() { throw 1; } }));
+        tried(() => spoilAll(new kind([])));
+      }
+    },
+    schemas: () => {
+      for (const make of Object.values(makers)) tried(() => spoilAll(make()));
+      tried(() => spoilAll(z.string().safeParse(1).error));
+      tried(() => z.string().parse(1));
+      for (const check of [z.minLength(1), z.lt(1), z.regex(/a/), z.overwrite(String)]) tried(() => spoilAll(check));
+    },
+    values: () => {
+      tried(() => z.core.util.propertyKeyTypes.add("object"));
+      tried(() => Set.prototype.add.call(z.core.util.propertyKeyTypes, "object"));
+      tried(() => { z.core.util.NUMBER_FORMAT_RANGES.safeint[0] = 5; });
+      tried(() => { z.core.util.allowsEval._value = false; });
+      tried(() => Object.defineProperty(Object.getPrototypeOf(z.core.util.allowsEval), "value", { get: forge }));
+      for (const regex of [...Object.values(z.core.regexes), z.email()._zod.def.pattern]) {
+        tried(() => { regex.test = () => true; });
+        tried(() => { regex.exec = () => ["a"]; });
+        tried(() => RegExp.prototype.compile.call(regex, ".*"));
+      }
+      for (const space of [zod, z, z.core, z.core.util, z.locales, z.iso]) {
+        for (const key of Object.keys(space)) {
+          tried(() => { space[key].secret = forge; });
+          tried(() => Object.defineProperty(space, key, { value: forge }));
+          tried(() => { delete space[key]; });
+        }
+      }
+      tried(() => { z.globalRegistry.get = forge; });
+    },
+  };
+  export const found = () => {
+    const results = {};
+    const note = (name, get) => { try { results[name] = String(get()); } catch (error) { results[name] = "throws " + error.message; } };
+    for (const [name, make] of Object.entries(makers)) {
+      note(name, () => make()._zod.traits.size);
+      note(name + " secret", () => ["secret" in make(), "secret" in make()._zod, "secret" in make()._zod.constr]);
+      const values = ["a", new Map([["a", true]]), new Map([[1, 2]]), new Set(["a"]), [NaN], 3, {}, { a: null }, { [Symbol("a")]: 1n }, "2020-01-01", "a@b.cc", "a1"];
+      values.forEach((value, at) => note(name + " of value " + at, () => JSON.stringify(z.core.safeParse(make(), value))));
+      if (name !== "core") {
+        note(name + " members", () => [make().safeParse(1).success, make().optional().safeParse(undefined).success, make().refine(() => false).safeParse("a").success]);
+        note(name + " schema", () => JSON.stringify(z.toJSONSchema(make(), { unrepresentable: "any" })));
+      }
+    }
+    note("error", () => { const { error } = z.map(z.string(), z.any()).safeParse(1); return ["secret" in error, error, JSON.stringify([error.format(), error.flatten()])]; });
+    note("new error", () => JSON.stringify(new z.ZodError([]).flatten()) + ("secret" in new z.ZodError([])));
+    note("checks", () => ["secret" in z.minLength(1), z.string().check(z.minLength(3)).safeParse("ab").success]);
+    note("names", () => [zod, z, z.core, z.core.util, z.iso].map((space) => Object.keys(space).filter((key) => Object(space[key]).secret !== undefined)));
+    note("description", () => z.string().describe("b").description);
+    return results;
+  };
+`;
+
+Deno.test("changes of a call to the app's zod are not visible to later calls, for used and unused kinds", async () => {
+  await using workspace = new Workspace({
+    "_attacks.js": ATTACKS,
+    "z.js": `import { untypedAction } from "syncline/server"; import { attacks, found } from "./_attacks.js";
+      export const attack = untypedAction((ctx, { name }) => attacks[name]());
+      export const names = untypedAction(() => Object.keys(attacks));
+      export const look = untypedAction(() => found());`,
+  });
+  await using untouched = await workspace.start("runner", { entry });
+  const expected = (await untouched.act("z:look")).value as Record<string, string>;
+  assert.equal(expected["map of value 1"], '{"success":true,"data":{}}');
+  assert.match(expected["error"] ?? "", /^false,.*Invalid input: expected map/s);
+  assert.deepEqual(Object.values(expected).filter((value) => value.startsWith("throws")), []);
+  await using isolate = await workspace.start("runner", { entry });
+  for (const name of (await isolate.act("z:names")).value as string[]) {
+    const { outcome } = await isolate.act("z:attack", { name });
+    assert.equal(Object(outcome).ok, true, JSON.stringify(outcome));
+  }
+  assert.deepEqual((await isolate.act("z:look")).value, expected);
+});
