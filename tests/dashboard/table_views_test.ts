@@ -76,6 +76,24 @@ testDashboard("tables", { functions }, async (dashboard, t) => {
     await page.setViewportSize({ width: 1280, height: 800 });
   });
 
+  await t.step("DA20 on a phone only the check boxes stay while scrolling sideways", async () => {
+    await page.setViewportSize({ width: 390, height: 800 });
+    const grid = page.getByRole("grid");
+    const scrollTo = (left: number) => grid.evaluate((grid, left) => grid.scrollLeft = left, left);
+    const check = page.getByLabel("Select this document").first();
+    const lefts = async () =>
+      await Promise.all([check, cell("Lamp")].map(async (part) => (await part.boundingBox())?.x ?? 0));
+    await scrollTo(0);
+    const [checkBefore = 0, before = 0] = await lefts();
+    await scrollTo(300);
+    await page.locator(".grid[data-sideways]").waitFor();
+    const [checkAfter, after] = await lefts();
+    assert.equal(checkAfter, checkBefore);
+    assert.equal(after, before - 300);
+    await scrollTo(0);
+    await page.setViewportSize({ width: 1280, height: 800 });
+  });
+
   await t.step("numbers are aligned to the right", async () => {
     assert.equal(await cell("70").evaluate((element) => getComputedStyle(element).textAlign), "right");
   });

@@ -49,7 +49,8 @@ export function columnStyle(shown: readonly string[], columns: TableColumns): CS
   const widthTo = (end: number) =>
     `calc(${CHECK} + ${widths.slice(0, end).reduce((sum, width) => sum + width, 0)}px)`;
   style["--frozen"] = `${CHECK} ${template(widths.slice(0, columns.frozen))}`;
-  style["--columns"] = `${widthTo(columns.frozen)} ${template(widths.slice(columns.frozen))}`;
+  style["--frozen-width"] = widthTo(columns.frozen);
+  style["--others"] = template(widths.slice(columns.frozen));
   style["--row"] = widthTo(widths.length);
   return style as CSSProperties;
 }

@@ -300,7 +300,10 @@ export function DocumentGrid(props: DocumentGridProps) {
         tabIndex={0}
         style={columnStyle(columns, arrangement)}
         onKeyDown={onKey}
-        onScroll={scroll.onScroll}
+        onScroll={({ currentTarget }) => {
+          currentTarget.toggleAttribute("data-sideways", currentTarget.scrollLeft > 0);
+          scroll.onScroll();
+        }}
       >
         <div className="grid-row grid-head" role="row" aria-rowindex={1}>
           <div className="frozen" role="none">
