@@ -98,8 +98,8 @@ export class AttemptLimits {
   }
 
   /**
-   * Counts a mail about a new device, apart from other mails: requests of strangers cannot suppress it. Returns whether it may be
-   * sent.
+   * Counts a mail about a new device, apart from other mails: requests of unknown clients cannot suppress it. Returns whether it
+   * may be sent.
    */
   mayMailDevice(email: string): boolean {
     return this.#limiters.deviceMailsPerAddress.take(email) === 0;

@@ -186,17 +186,22 @@ function describe(
   switch (answer.kind) {
     case "created":
       return { text: `Created the administrator ${email}.${password}`, ok: true };
-    case "ended":
-      if (answer.ended === null) return { text: `No account has the address ${email}.`, ok: false };
+    case "ended": {
+      const { ended, passkeys = 0 } = answer;
+      if (ended === null) return { text: `No account has the address ${email}.`, ok: false };
+      const done = command.command === "reset-password" ? "Set the password, ended" : "Ended";
+      const left = passkeys === 0
+        ? ""
+        : `\n${passkeys} passkey${passkeys === 1 ? "" : "s"} still sign${passkeys === 1 ? "s" : ""} in. ` +
+          `To remove the factors, run admin remove-factors ${email}.`;
       return {
-        text:
-          `${command.command === "reset-password" ? "Set the password, ended" : "Ended"} ${answer.ended} ` +
-          `session${answer.ended === 1 ? "" : "s"} of ${email}.${password}`,
+        text: `${done} ${ended} session${ended === 1 ? "" : "s"} of ${email}.${left}${password}`,
         ok: true,
       };
+    }
     case "factors":
       return answer.known
-        ? { text: `Removed the second factors of ${email}.`, ok: true }
+        ? { text: `Removed the second factors and passkeys of ${email}.`, ok: true }
         : { text: `No account has the address ${email}.`, ok: false };
     case "list":
       if (answer.admins.length === 0) return { text: "There are no administrators.", ok: true };

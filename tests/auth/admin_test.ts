@@ -102,7 +102,10 @@ Deno.test("administrators are created, listed, given new passwords and signed ou
   });
   const { body } = await accounts.post("/admin/signin", { email, password });
   assert.deepEqual((await admins.list()).map(({ email, sessions }) => [email, sessions]), [[email, 1]]);
-  assert.equal(await admins.resetPassword({ email, password: "new password" }), 1);
+  assert.deepEqual(await admins.resetPassword({ email, password: "new password" }), {
+    ended: 1,
+    passkeys: 0,
+  });
   assert.deepEqual(await accounts.service.authenticator.verify(body.accessToken), {
     ok: false,
     error: "session has ended",

@@ -243,6 +243,38 @@ Deno.test("AN2 a promotion that the app or the server refuses leaves the user an
     const { body } = await closed.post("/anonymous", {});
     await assert.rejects(act(closed, "startPasskey", {}, body.accessToken), { message });
   }
+  for (
+    const [change, code] of [
+      [{ signups: false }, "signups_disabled"],
+      [{ requireVerification: true }, "email_not_verified"],
+      [{ passkeys: false }, "passkeys_disabled"],
+    ] as const
+  ) {
+    await using changed = await startTestAccounts({ anonymous: true, app });
+    const { accessToken: bearer } = await signInAnonymously(changed);
+    const response = new TestAuthenticator().create(await startRegistration(changed, bearer, {}));
+    await changed.service.configure({
+      policy: {
+        signups: true,
+        magicLink: true,
+        totp: true,
+        passkeys: true,
+        deviceMail: true,
+        userKeys: [],
+        anonymous: true,
+        anonymousUserMs: DAY_MS,
+        requireVerification: false,
+        ...change,
+      },
+      redirectUrls: [],
+      templatesDir: null,
+      appName: "Test",
+      mailer: undefined,
+      rateLimits: {},
+    });
+    assert.equal(codeIn(await changed.post("/passkey/signup", { response }, { bearer })), code);
+    assert.deepEqual(changed.port.rows("_passkeys"), []);
+  }
 });
 
 Deno.test("AN2 an address that must be verified first ends the session, and the data waits for the sign-in", async () => {

@@ -4,7 +4,7 @@ import { ServiceError } from "../../errors.ts";
 import type { AdminRole } from "../../functions/admin_roles.ts";
 import type { AccountParts } from "../accounts.ts";
 import { normalizedEmail } from "../email_address.ts";
-import type { AdminSummary } from "../isolate_functions/admins.ts";
+import type { AdminSummary, PasswordReset } from "../isolate_functions/admins.ts";
 import { checkedPassword } from "../passwords.ts";
 import type { Requester } from "../attempt_limits.ts";
 import type { Tokens } from "../tokens/session_tokens.ts";
@@ -76,10 +76,10 @@ export class AdminAccounts {
     }
   }
 
-  /** Sets an administrator's password and ends their sessions. Resolves to the number of sessions; `null` if unknown. */
+  /** Sets an administrator's password and ends their sessions, but keeps their factors. Resolves to `null` if unknown. */
   async resetPassword(
     account: { readonly email: string; readonly password: string },
-  ): Promise<number | null> {
+  ): Promise<PasswordReset | null> {
     const { calls, passwords } = this.#parts;
     const { email, password } = checkedAccount(account);
     return await calls.mutate(system.setAdminPassword, {
@@ -88,7 +88,7 @@ export class AdminAccounts {
     });
   }
 
-  /** Removes the second factors of the accounts with an address. Resolves to whether one exists. Throws `invalid_email`. */
+  /** Removes the second factors and passkeys of the accounts with an address. Resolves to whether one exists. Throws `invalid_email`. */
   async removeFactors(email: string): Promise<boolean> {
     const normalized = normalizedEmail(email);
     if (normalized === null) throw new ServiceError("invalid_email");

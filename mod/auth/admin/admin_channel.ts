@@ -101,11 +101,14 @@ const adminCommandSchema = z.discriminatedUnion("command", [
 
 export type AdminCommand = z.infer<typeof adminCommandSchema>;
 
-/** The response. `ended` is the number of ended sessions, `null` if the account does not exist; `known` whether it exists. */
+/**
+ * The response. `ended` is the number of ended sessions, `null` if the account does not exist; `known` whether it exists; `passkeys`
+ * the number of passkeys that a new password leaves, absent for other commands.
+ */
 export type AdminAnswer =
   | { readonly kind: "created" }
   | { readonly kind: "list"; readonly admins: readonly AdminSummary[] }
-  | { readonly kind: "ended"; readonly ended: number | null }
+  | { readonly kind: "ended"; readonly ended: number | null; readonly passkeys?: number }
   | { readonly kind: "factors"; readonly known: boolean }
   | { readonly kind: "result"; readonly value: unknown }
   | { readonly kind: "refused"; readonly message: string };
@@ -118,7 +121,7 @@ export async function runAdminCommand(admins: AdminAccounts, command: AdminComma
         await admins.create(command);
         return { kind: "created" };
       case "reset-password":
-        return { kind: "ended", ended: await admins.resetPassword(command) };
+        return { kind: "ended", ended: null, ...await admins.resetPassword(command) };
       case "list":
         return { kind: "list", admins: await admins.list() };
       case "revoke-sessions":

@@ -76,7 +76,7 @@ export class SecondFactor {
       },
     );
     if (tokens === null) throw new ServiceError("invalid_code");
-    // Both steps succeeded. Otherwise failures of strangers would lock owners with a second factor out of the password step.
+    // Both steps succeeded. Otherwise failures of unknown clients would lock owners with a second factor out of the password step.
     if (found.account !== null) limits.recordClient({ account: found.account, client: requester.client });
     return tokens;
   }

@@ -4,6 +4,7 @@ import { type AdminRole, adminRoles } from "../../functions/admin_roles.ts";
 import type { Id } from "../../functions/api/service.ts";
 import { type AuthDoc, type AuthQueryCtx, internalMutation, internalQuery } from "../tables.ts";
 import { adminByEmail, dropFactors, setPasswordHash, userByEmail } from "./account_rows.ts";
+import { passkeysOf } from "./factors/factor_rows.ts";
 import {
   endSessionsOf,
   newSessionSchema,
@@ -40,14 +41,23 @@ export const createAdmin = internalMutation({
   },
 });
 
-/** Sets an administrator's password and ends their sessions. Returns their number; `null` if unknown. */
+/** Effects of a password reset. */
+export interface PasswordReset {
+  /** Number of ended sessions. */
+  readonly ended: number;
+  /** Number of passkeys, which still sign in. */
+  readonly passkeys: number;
+}
+
+/** Sets an administrator's password and ends their sessions, but keeps their factors. `null` if unknown. */
 export const setAdminPassword = internalMutation({
   args: { email: z.string(), passwordHash: z.string() },
-  handler: async (ctx, { email, passwordHash }): Promise<number | null> => {
+  handler: async (ctx, { email, passwordHash }): Promise<PasswordReset | null> => {
     const admin = await adminByEmail(ctx, email);
     if (admin === null) return null;
     await setPasswordHash(ctx, admin._id, passwordHash);
-    return await endSessionsOf(ctx, { admin: admin._id });
+    const ended = await endSessionsOf(ctx, { admin: admin._id });
+    return { ended, passkeys: (await passkeysOf(ctx, admin._id)).length };
   },
 });
 
@@ -82,7 +92,7 @@ export const revokeSessions = internalMutation({
   },
 });
 
-/** Removes the second factors of the administrator and the user with this address. Returns whether one of them exists. */
+/** Removes the second factors and passkeys of the administrator and the user with this address. Returns whether one of them exists. */
 export const removeFactors = internalMutation({
   args: { email: z.string() },
   handler: async (ctx, { email }): Promise<boolean> => {

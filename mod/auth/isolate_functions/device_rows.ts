@@ -1,6 +1,6 @@
 /** Remembers the devices that an account signed in from, within the transaction that opens a session. */
 import { authLimits } from "../limits.ts";
-import type { AuthDoc, AuthMutationCtx, Owner } from "../tables.ts";
+import { type AuthDoc, type AuthMutationCtx, idOf, type Owner } from "../tables.ts";
 import { deviceName, deviceOf } from "../user_agent.ts";
 
 /** A sign-in from a device that is new to the account, for the mail about it. */
@@ -23,7 +23,7 @@ export async function recordDevice(
     readonly sessions: readonly AuthDoc<"_sessions">[];
   },
 ): Promise<NewDevice | null> {
-  const owner = ownerId(account);
+  const owner = idOf(account);
   const name = deviceName(deviceOf(userAgent));
   const devices = await devicesOf(ctx, owner);
   const known = devices.find((device) => device.name === name);
@@ -45,15 +45,11 @@ export async function recordDevice(
 
 /** Forgets the devices of an account. */
 export async function dropDevices(ctx: AuthMutationCtx, account: Owner): Promise<void> {
-  for (const { _id } of await devicesOf(ctx, ownerId(account))) await ctx.db.delete(_id);
+  for (const { _id } of await devicesOf(ctx, idOf(account))) await ctx.db.delete(_id);
 }
 
 function devicesOf(ctx: AuthMutationCtx, owner: string): Promise<AuthDoc<"_devices">[]> {
   return ctx.db.query("_devices").withIndex("by_owner", (q) => q.eq("owner", owner)).collect();
-}
-
-function ownerId(account: Owner): string {
-  return "user" in account ? account.user : account.admin;
 }
 
 async function verifiedAddressOf(ctx: AuthMutationCtx, account: Owner): Promise<string | null> {

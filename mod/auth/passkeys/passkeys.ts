@@ -89,15 +89,21 @@ export class Passkeys {
       requireVerification: policy.requireVerification,
     });
     if ("refused" in result) throw new ServiceError(result.refused);
-    // Failures of strangers do not lock out owners who have signed in from this address before.
+    // Failures of unknown clients do not lock out owners who have signed in from this address before.
     if (account !== null) limits.recordClient({ account, client: requester.client });
     return await sessions.complete(result, prepared);
   }
 
-  /** Signs up the anonymous user of the requester's session with a new passkey. Throws like {@linkcode add}. */
+  /**
+   * Signs up the anonymous user of the requester's session with a new passkey. Throws like {@linkcode add}, and `passkeys_disabled`,
+   * `signups_disabled` or `email_not_verified` if an option has changed since {@linkcode start}.
+   */
   async signUp({ response, name }: NewPasskey, requester: Requester): Promise<Tokens> {
     const { calls, limits, sessions } = this.#parts;
     limits.tryCredential(requester.client);
+    this.#requirePasskeys();
+    const refusal = this.#signUpRefusal;
+    if (refusal !== null) throw new ServiceError(refusal);
     const { challenge, open } = this.#opened(response, {
       purpose: "register",
       session: requester.priorSession ?? "",
@@ -122,18 +128,10 @@ export class Passkeys {
     { password }: z.output<typeof startArgs>,
     identity: Identity,
   ): Promise<BrowserOptions & { readonly signUp: boolean }> {
-    const { calls, mail, now, policy } = this.#parts;
+    const { calls, mail, now } = this.#parts;
     const isAdmin = identity.adminId !== null;
-    if (!isAdmin && !policy.passkeys) {
-      throw new UserError("passkeys_disabled", "Passkeys cannot be added on this server");
-    }
-    // A user without an address has none to verify.
-    const signUpRefusal = !policy.signups
-      ? "signups_disabled" as const
-      : policy.requireVerification
-      ? "email_not_verified" as const
-      : null;
-    const asked = { mail: mail.enabled, signUpRefusal, now: now() };
+    if (!isAdmin) this.#requirePasskeys();
+    const asked = { mail: mail.enabled, signUpRefusal: this.#signUpRefusal, now: now() };
     const { owner, session, email, name, hash, credentials, anonymous } = await calls.mutate(
       system.passkeyOwner,
       asked,
@@ -195,6 +193,18 @@ export class Passkeys {
     const { calls, mail, now, policy } = this.#parts;
     const byMail = mail.enabled && policy.magicLink;
     return await calls.mutate(system.removePasskey, { passkeyId, mail: byMail, now: now() }, { identity });
+  }
+
+  /** Throws `passkeys_disabled` unless users may add passkeys. */
+  #requirePasskeys(): void {
+    if (this.#parts.policy.passkeys) return;
+    throw new UserError("passkeys_disabled", "Passkeys cannot be added on this server");
+  }
+
+  /** Why an anonymous user cannot sign up with a passkey; `null` if it can. A user without an address has none to verify. */
+  get #signUpRefusal(): "signups_disabled" | "email_not_verified" | null {
+    const { signups, requireVerification } = this.#parts.policy;
+    return !signups ? "signups_disabled" : requireVerification ? "email_not_verified" : null;
   }
 
   #browserOptions(options: object): BrowserOptions {

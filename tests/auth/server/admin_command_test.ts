@@ -6,6 +6,7 @@ import { stageRestore } from "../../../mod/ops/backups/restore/mod.ts";
 import { startTestServer } from "./test_server.ts";
 import { Commands, type Ran } from "../../support/commands.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
+import { TestAuthenticator } from "../support/test_authenticator.ts";
 import { codeOf } from "../support/test_factors.ts";
 
 const commands = Commands.with("serve");
@@ -55,8 +56,20 @@ Deno.test("administrators are managed while the server is running or stopped", a
   const { body: { value: { enrolmentId, secret } } } = await act("startTotp", { password: first });
   await act("confirmTotp", { enrolmentId, code: codeOf(secret, Date.now()) });
   assert.equal((await signIn(first)).body.errorData.code, "mfa_required");
+  const started = await act("startPasskey", {});
+  assert.equal(started.status, 200, JSON.stringify(started.body));
+  const authenticator = new TestAuthenticator({ origin: server.url.replace("127.0.0.1", "localhost") });
+  const response = authenticator.create(started.body.value.options);
+  const added = await act("addPasskey", { response });
+  assert.equal(added.status, 200, JSON.stringify(added.body));
+  const reset = await admin(server.dataDir, ["reset-password", email, "--password-stdin"], first);
+  assert.equal(
+    reset.out,
+    "Set the password, ended 1 session of admin@example.com.\n" +
+      "1 passkey still signs in. To remove the factors, run admin remove-factors admin@example.com.\n",
+  );
   const removed = await admin(server.dataDir, ["remove-factors", email]);
-  assert.equal(removed.out, "Removed the second factors of admin@example.com.\n");
+  assert.equal(removed.out, "Removed the second factors and passkeys of admin@example.com.\n");
   assert.equal((await signIn(first)).status, 200);
   assert.deepEqual(await admin(server.dataDir, ["remove-factors", "nobody@example.com"]), {
     code: 1,
