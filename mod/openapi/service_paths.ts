@@ -40,6 +40,7 @@ const ACCOUNTS: Readonly<Record<string, Endpoint>> = {
       }],
     },
   },
+  "anonymous": { summary: "Sign in as a new anonymous user", body: {}, result: tokens },
   "signin": { summary: "Sign in with a password", body: credentials, result: tokens },
   "refresh": {
     summary: "Exchange a refresh token for new tokens",
@@ -142,7 +143,7 @@ function accountPath(name: string, { summary, body, optional = [], result }: End
       tags: ["Accounts"],
       summary,
       security: name === "signout" ? [{}, { accessToken: [] }] : [],
-      requestBody: { required: true, content: json(schema) },
+      ...(Object.keys(body).length > 0 && { requestBody: { required: true, content: json(schema) } }),
       responses: { 200: { description: "Done.", content: json(result) }, ...serviceErrors },
     },
   };
