@@ -14,16 +14,18 @@ export function showAccount({ opener, dialog }, { client, providers, attempt }) 
   opener.onclick = () => dialog.showModal();
 
   let isAnonymous = false;
+  let hasPassword = false;
   let isLinked = true;
   const showNote = () => {
     dialog.querySelector(".anonymous").hidden = !isAnonymous;
-    dialog.querySelector(".muted").hidden = isAnonymous || isLinked;
+    dialog.querySelector(".muted").hidden = !hasPassword || isLinked;
     dialog.querySelector(".factors").hidden = isAnonymous;
   };
   const endAccount = client.subscribe(ownAccount, {}, (account) => {
     name.textContent = account?.name ?? account?.email ??
       (account?.anonymous ? "No account yet" : "Your account");
     isAnonymous = account?.anonymous ?? false;
+    hasPassword = account?.hasPassword ?? false;
     showNote();
     const source = account?.profile?.picture;
     picture.hidden = source === undefined;
