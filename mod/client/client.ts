@@ -8,7 +8,7 @@ import type {
   ResultOf,
 } from "../protocol/client_function_names.ts";
 import { type AccountOptions, Accounts, type TokenHolder, type TokenPlace } from "./accounts/accounts.ts";
-import { httpAddress, syncAddress } from "./connection/addresses.ts";
+import { httpAddress, syncAddress, withParameters } from "./connection/addresses.ts";
 import type { AuthState, FetchToken, OnAuthChange } from "./accounts/auth.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import type { ConnectionPhase } from "./connection/connection.ts";
@@ -65,6 +65,8 @@ export interface ConnectionState {
   readonly inflightMutations: number;
   /** Actions without a response, sent or queued. */
   readonly inflightActions: number;
+  /** Different queries that {@linkcode SynclineClient.query} waits for. Changes of this number alone are not reported. */
+  readonly inflightQueries: number;
   /** Age of the oldest call without a response in milliseconds; `null` if there is none. */
   readonly oldestCallAgeMs: number | null;
   /** Why the last socket closed; `null` if none has closed yet. */
@@ -122,11 +124,14 @@ export class SynclineClient {
   #closed = false;
   /** Opens the connection; `null` once that is done, until it is paused. */
   #connect: (() => void) | null;
+  /** Whether `pause` was called. From then on the connection is only closed during a pause. */
+  #wasPaused = false;
 
   /**
    * Connects immediately in a page or with the option `webSocket`, elsewhere with the first call, subscription, listener or
    * sign-in: a server that only renders pages opens no connection. Where there is no WebSocket, such as in Node 20, these throw.
-   * `server` is the URL of the server; in a page it may be relative. Throws `TypeError`.
+   * `server` is the URL of the server; in a page it may be relative. Throws `TypeError`, and `Error` without
+   * `crypto.getRandomValues`, for which React Native needs a polyfill.
    */
   constructor(server: string | URL, options: SynclineClientOptions = {}) {
     this.#clock = options.clock ?? systemClock;
@@ -156,7 +161,8 @@ export class SynclineClient {
       use: (holder, fetchToken) =>
         this.#useTokens(holder, async (options) => {
           const token = await fetchToken(options);
-          if (token !== null) this.#connect?.();
+          // A refreshed token does not end a pause, but that of a sign-in does.
+          if (token !== null && !(options.forceRefresh && this.#wasPaused)) this.#connect?.();
           return token;
         }),
     };
@@ -286,9 +292,9 @@ export class SynclineClient {
    * ```
    */
   fileUrl(file: string, options: FileUrlOptions = {}): string {
-    const url = new URL(file, this.#files);
-    for (const [name, value] of Object.entries(options)) value && url.searchParams.set(name, value);
-    return url.href;
+    const origin = this.#files.split("/", 3).join("/");
+    const base = /^\w+:/.test(file) ? "" : file.startsWith("/") ? origin : this.#files;
+    return withParameters(base + file, options);
   }
 
   /**
@@ -339,6 +345,7 @@ export class SynclineClient {
       reconnectsAt,
       inflightMutations: mutations,
       inflightActions: actions,
+      inflightQueries: this.#watches.waiting,
       oldestCallAgeMs: oldestCalledAt === null ? null : this.#clock.now() - oldestCalledAt,
       lastCloseReason: machine.lastCloseReason,
     };
@@ -358,11 +365,14 @@ export class SynclineClient {
   }
 
   /**
-   * Closes the connection until {@linkcode reconnectNow}, a call or a subscription opens it again, for apps in the background. Live
-   * queries keep their results. Queued mutations are sent later; actions without a response are rejected.
+   * Closes the connection, for apps in the background. A refreshed token does not open it again. {@linkcode reconnectNow}, a call
+   * or a subscription does. So do `setAuth`, a sign-in, a new listener of a state, a room of `syncline/presence`, and a page or a
+   * network that is back. Live queries keep their results, and a {@linkcode query} keeps waiting. Actions in flight are rejected if
+   * they were sent. Mutations are sent later, but rejected if they were sent before and that is more than nine minutes ago.
    */
   pause(): void {
     this.#connect = this.#start;
+    this.#wasPaused = true;
     this.#core.driver.pause();
   }
 

@@ -1,9 +1,12 @@
 /** Random UUIDs, also on pages served over plain http, where `crypto.randomUUID` is missing. */
 
-/** A random UUID, version 4. React Native has no `crypto`: the UUIDs are then unique, but could be guessed. */
+/**
+ * A random UUID, version 4, with 120 random bits: ids of sessions and attempts are secrets. Throws `Error` without `crypto`, which
+ * React Native lacks.
+ */
 export function randomUuid(): string {
-  return "xxxxxxxx-xxxx-4xxx-yxxx-xxxxxxxxxxxx".replace(/[xy]/g, (digit) => {
-    const byte = globalThis.crypto?.getRandomValues(new Uint8Array(1))[0] ?? Math.random() * 256;
-    return (digit === "x" ? byte & 15 : byte & 3 | 8).toString(16);
-  });
+  const { crypto } = globalThis;
+  if (!crypto) throw new Error("No crypto: install react-native-get-random-values or expo-crypto");
+  const digit = () => (crypto.getRandomValues(new Uint8Array(1))[0]! & 15).toString(16);
+  return "xxxxxxxx-xxxx-4xxx-8xxx-xxxxxxxxxxxx".replace(/x/g, digit);
 }

@@ -10,7 +10,8 @@ import { linkPackages } from "../support/linked_packages.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { until } from "../support/waiting.ts";
 import { withServer } from "./support/real_server.ts";
-import { makeTestClient } from "./support/test_client.ts";
+import { settle } from "./support/fake_clock.ts";
+import { makeTestClient, transition, updated } from "./support/test_client.ts";
 
 /** The exports of the bundle of an app. */
 interface App {
@@ -47,7 +48,7 @@ class NativeAbortController {
   }
 }
 
-/** The globals of React Native. It has no `crypto`, `document`, `location`, `localStorage`, `TextDecoder` or `structuredClone`. */
+/** The globals of React Native, with the polyfill. It has no `document`, `location`, `localStorage`, `TextDecoder` or `structuredClone`. */
 function nativeGlobals(): Record<string, unknown> {
   const globals: Record<string, unknown> = {
     AbortController: NativeAbortController,
@@ -56,6 +57,7 @@ function nativeGlobals(): Record<string, unknown> {
     clearInterval,
     clearTimeout,
     console,
+    crypto: { getRandomValues: (bytes: Uint8Array<ArrayBuffer>) => crypto.getRandomValues(bytes) },
     fetch,
     navigator: { product: "ReactNative" },
     process: { env: { NODE_ENV: "production" } },
@@ -67,7 +69,7 @@ function nativeGlobals(): Record<string, unknown> {
 }
 
 /** Bundles the entries and evaluates them like an app. */
-async function loadApp(dir: string): Promise<App> {
+async function loadApp(dir: string): Promise<{ readonly app: App; readonly context: vm.Context }> {
   await linkPackages(join(dir, "node_modules"), ["react"], import.meta.url);
   const entries = ["client", "react", "react-native"];
   const local = (name: string) => fileURLToPath(import.meta.resolve(`syncline/${name}`));
@@ -86,8 +88,11 @@ async function loadApp(dir: string): Promise<App> {
     });
     const context = vm.createContext(nativeGlobals());
     vm.runInContext(outputFiles[0]?.text ?? "", context);
-    assert.equal(vm.runInContext("typeof TextDecoder + typeof crypto", context), "undefinedundefined");
-    return vm.runInContext("app", context) as App;
+    assert.equal(
+      vm.runInContext("typeof TextDecoder + typeof crypto.randomUUID", context),
+      "undefinedundefined",
+    );
+    return { app: vm.runInContext("app", context) as App, context };
   } finally {
     await stop();
   }
@@ -129,7 +134,7 @@ Deno.test({
   sanitizeResources: false,
   async fn() {
     await using folder = new TempFolder();
-    const app = await loadApp(folder.path);
+    const { app, context } = await loadApp(folder.path);
     assert.equal(typeof app.useQuery, "function");
     await withServer(async (url) => {
       const storage = app.secureTokens(new SecureStore());
@@ -150,7 +155,22 @@ Deno.test({
         assert.equal(state().phase, "connecting");
         assert.equal(await client.mutation("entries:append", { author: "a", n: 2 }), 2);
         assert.deepEqual(JSON.stringify(numbers), "[1,2]");
-        assert.equal(client.fileUrl("abc"), `${url}/api/storage/abc`);
+        const signed = "/api/storage/abc?exp=1&sig=x";
+        assert.deepEqual([
+          client.fileUrl("abc"),
+          client.fileUrl("abc", { thumb: "200x100", fit: "cover" }),
+          client.fileUrl(signed),
+          client.fileUrl(`https://files.test${signed}`, { thumb: "50" }),
+        ], [
+          `${url}/api/storage/abc`,
+          `${url}/api/storage/abc?thumb=200x100&fit=cover`,
+          `${url}${signed}`,
+          `https://files.test${signed}&thumb=50`,
+        ]);
+        assert.equal(
+          client.auth.oauthAddress("github", "app://back"),
+          `${url}/api/auth/oauth/github?redirect_to=app%3A%2F%2Fback`,
+        );
       } finally {
         end();
         client.close();
@@ -164,6 +184,10 @@ Deno.test({
       } finally {
         again.close();
       }
+      vm.runInContext("delete globalThis.crypto", context);
+      assert.throws(open, {
+        message: "No crypto: install react-native-get-random-values or expo-crypto",
+      });
     });
   },
 });
@@ -204,6 +228,25 @@ Deno.test("an app in the background keeps its connection while a call is in flig
     assert.equal(client.connectionState().phase, "connecting", "a call ends the pause");
     pauseIfUnused();
     assert.equal(client.connectionState().phase, "connecting");
+    const socket = await test.open();
+    socket.receive({
+      type: "MutationResponse",
+      requestId: 1,
+      success: true,
+      result: null,
+      ts: 1,
+      logLines: [],
+    });
+    await settle();
+    const query = client.query("entries:numbers", {});
+    assert.equal(client.connectionState().inflightQueries, 1);
+    pauseIfUnused();
+    assert.equal(client.connectionState().phase, "open", "a one-shot query is in flight");
+    await settle();
+    socket.receive(transition([[0, 0, 0], [1, 0, 1]], [updated(0, 7)]));
+    assert.equal(await query, 7);
+    pauseIfUnused();
+    assert.equal(client.connectionState().phase, "idle");
   } finally {
     globalThis.setInterval = original;
   }

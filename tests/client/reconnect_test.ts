@@ -243,7 +243,7 @@ Deno.test("close rejects open calls, sends nothing more and leaves no timer behi
   await assert.rejects(client.mutation("m", {}), ClientClosedError);
 });
 
-/** `maxObservedTs` of the Connect a socket was greeted with. */
+/** Returns `maxObservedTs` of the Connect message on a new socket. */
 async function connectTs(test: ReturnType<typeof makeTestClient>): Promise<number | undefined> {
   // A socket that has not opened yet is the first one.
   if (test.sockets.last.sent.length > 0) test.sockets.last.closeWith(1012);

@@ -1,5 +1,9 @@
 /** Signs of a page that is back: the client tries at once. */
 import assert from "node:assert/strict";
+import { SynclineClient } from "../../mod/client/mod.ts";
+import { AccountServer } from "./support/account_server.ts";
+import { FakeClock, settle } from "./support/fake_clock.ts";
+import { FakeSockets } from "./support/fake_socket.ts";
 import { makeTestClient, transition, updated } from "./support/test_client.ts";
 
 /** Lets the client believe that it runs on a page. */
@@ -110,4 +114,40 @@ Deno.test("CL15 a paused client has no socket and does not poll until it is woke
   client.pause();
   client.reconnectNow();
   assert.equal(client.connectionState().phase, "stopped");
+});
+
+/** Responses of the account server are read in ticks of the event loop. */
+async function ticks(): Promise<void> {
+  for (let tick = 0; tick < 8; tick++) {
+    await settle();
+    await new Promise((resolve) => setTimeout(resolve));
+  }
+}
+
+Deno.test("CL15 a token that `client.auth` refreshes does not end a pause, but a sign-in does", async () => {
+  const clock = new FakeClock();
+  const server = new AccountServer(clock);
+  const sockets = new FakeSockets();
+  const client = new SynclineClient("http://app.test", {
+    webSocket: sockets.factory,
+    clock,
+    polling: false,
+    accounts: { fetch: server.fetch },
+  });
+  const phase = () => client.connectionState().phase;
+  await client.auth.signIn({ email: "a", password: "p" });
+  await ticks();
+  sockets.last.open();
+  await ticks();
+  client.pause();
+  await clock.advance(900_000);
+  await ticks();
+  assert.deepEqual([server.refreshes.length, phase()], [1, "idle"]);
+  client.reconnectNow();
+  assert.equal(phase(), "connecting");
+  client.pause();
+  await client.auth.signIn({ email: "b", password: "p" });
+  await ticks();
+  assert.equal(phase(), "connecting");
+  client.close();
 });

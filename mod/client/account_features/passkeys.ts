@@ -75,7 +75,8 @@ export async function signInWithPasskey(
  * id of the passkey. An anonymous user signs up with it, and gets another session; then the id is `undefined`.
  *
  * @throws `FunctionError`: `invalid_credentials`, `factor_required`, `confirmation_required`, `email_not_verified`,
- * `passkey_exists`, `too_many_passkeys`, `passkeys_disabled`, `passkeys_unavailable`. The browser throws a `DOMException`, such as
+ * `passkey_exists`, `too_many_passkeys`, `passkeys_disabled`, `passkeys_unavailable`. `AccountError` with the same codes,
+ * `signups_disabled`, `invalid_challenge` or `invalid_passkey` if the sign-up of an anonymous user fails. The browser throws a `DOMException`, such as
  * `InvalidStateError` if the device has a passkey of this account.
  */
 export async function addPasskey(

@@ -9,7 +9,7 @@ import {
   type Tokens,
 } from "./account_calls.ts";
 import { AccountSession, type TokenStorage } from "./account_session.ts";
-import { httpAddress } from "../connection/addresses.ts";
+import { httpAddress, withParameters } from "../connection/addresses.ts";
 import type { AuthState, FetchToken } from "./auth.ts";
 import { type Clock, within } from "../clock.ts";
 import { reportUnhandled } from "../errors.ts";
@@ -154,18 +154,27 @@ export class Accounts {
     return await this.#call("providers", null) as SignInWays;
   }
 
-  /** Creates an account and signs in, unless the email address must be verified first. */
+  /**
+   * Creates an account and signs in, unless the email address must be verified first.
+   *
+   * @throws An error without a code if there is no response within 40 seconds. The server may have created the account.
+   */
   async signUp(
     account: { email: string; password: string; name?: string },
   ): Promise<{ verificationRequired: boolean }> {
     return await this.#enter("signup", account);
   }
 
+  /** @throws An error without a code if there is no response within 40 seconds. The server may have opened a session. */
   async signIn(credentials: { email: string; password: string }): Promise<void> {
     await this.signInAt("signin", credentials);
   }
 
-  /** Posts to a sign-in endpoint below `/api/auth` and stores the tokens of its response. For `syncline/accounts`. */
+  /**
+   * Posts to a sign-in endpoint below `/api/auth` and stores the tokens of its response. For `syncline/accounts`.
+   *
+   * @throws An error without a code if there is no response within 40 seconds. The sign-in may have succeeded on the server.
+   */
   async signInAt(path: string, body: object): Promise<void> {
     await this.#enter(path, body);
   }
@@ -224,11 +233,9 @@ export class Accounts {
     provider: string,
     parameters: Readonly<Record<string, string>>,
   ): { readonly address: string; readonly state: string | null } {
-    const address = new URL(httpAddress(this.#server, `api/auth/oauth/${encodeURIComponent(provider)}`));
+    const address = httpAddress(this.#server, `api/auth/oauth/${encodeURIComponent(provider)}`);
     const state = beginFlow(this.#clock.now());
-    const all = { ...parameters, ...state !== null && { app_state: state } };
-    for (const [name, value] of Object.entries(all)) address.searchParams.set(name, value);
-    return { address: address.href, state };
+    return { address: withParameters(address, { ...parameters, app_state: state }), state };
   }
 
   /**

@@ -73,6 +73,8 @@ export function liveQuery<Result>(
   const read = connect(store);
   return () => {
     const live = read();
+    // Later than live results, which the client forgets while nothing reads the query, it would be outdated.
+    if (live !== undefined) initial = undefined;
     const outcome = live === undefined && store() === first ? initial : live;
     return outcome instanceof Error
       ? { data: undefined, error: outcome, isLoading: false }

@@ -10,6 +10,14 @@ export function httpAddress(server: string | URL, path: string): string {
   return `http${endpoint(server)}${path}`;
 }
 
+/** Adds parameters to a URL. Those without a value are left out. */
+export function withParameters(url: string, parameters: object): string {
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value) url += `${url.includes("?") ? "&" : "?"}${name}=${encodeURIComponent(value)}`;
+  }
+  return url;
+}
+
 /** Returns the base URL without `http` or `ws`, with a slash at the end. */
 function endpoint(server: string | URL): string {
   const page = (globalThis as { location?: { href: string } }).location?.href;

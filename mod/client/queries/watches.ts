@@ -47,6 +47,11 @@ export class Watches {
     return { end };
   }
 
+  /** Number of queries with a one-shot wait. */
+  get waiting(): number {
+    return this.#waits.size;
+  }
+
   /** Waits for the next result from the server. */
   wait(key: string): Promise<unknown> {
     return new Promise((resolve, reject) => {

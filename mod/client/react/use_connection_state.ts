@@ -15,6 +15,7 @@ const unconnected: ConnectionState = Object.freeze({
   reconnectsAt: null,
   inflightMutations: 0,
   inflightActions: 0,
+  inflightQueries: 0,
   oldestCallAgeMs: null,
   lastCloseReason: null,
 });

@@ -8,7 +8,7 @@ export interface AppStateLike {
 
 /**
  * Reconnects a client as soon as the app becomes active, instead of after its next timer. In the background it pauses the connection
- * after `pauseAfterMs` (default: 30 s) and when no call is in flight. Returns a function that stops this.
+ * after `pauseAfterMs` (default: 30 s) and when no call or one-shot query is in flight. Returns a function that stops this.
  *
  * @example
  * ```ts
@@ -24,9 +24,9 @@ export function followAppState(
 ): () => void {
   let timer: ReturnType<typeof setInterval> | undefined;
   const pauseIfUnused = () => {
-    const { phase, inflightMutations, inflightActions } = client.connectionState();
-    // A call or a refreshed token may have ended an earlier pause.
-    if (phase !== "idle" && inflightMutations + inflightActions === 0) client.pause();
+    const { phase, inflightMutations, inflightActions, inflightQueries } = client.connectionState();
+    // A call may have ended an earlier pause.
+    if (phase !== "idle" && inflightMutations + inflightActions + inflightQueries === 0) client.pause();
   };
   const subscription = appState.addEventListener("change", (state) => {
     // On iOS, the app switcher and incoming calls make the app `inactive`.

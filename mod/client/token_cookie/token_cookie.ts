@@ -12,8 +12,8 @@ export interface TokenCookieOptions {
 
 /**
  * Returns a token storage for the option `accounts.storage` that also sets a cookie with the access token. The cookie expires with the
- * token, belongs to the page's host, and is not sent with requests from other sites. The refresh token is in no cookie. Without a
- * page, such as during server rendering, it sets none.
+ * token. Requests from other sites do not contain it, except when a user follows a link. Cookies ignore the port: every server and path
+ * on the page's host receives it. The refresh token is in no cookie. Without a page, such as during server rendering, it sets none.
  *
  * Use the token only to render pages. A server that also changes data must not rely on a cookie alone.
  *

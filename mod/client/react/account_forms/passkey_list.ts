@@ -7,11 +7,8 @@ import { Button, Field, Form, Loading, Panel, Problem, useAttempt } from "./elem
 import { usePasskeySupport } from "./sign_in.ts";
 import { useTexts } from "./texts.ts";
 
-/** A step that replaces the controls. */
-type Step = { readonly name: "password" } | {
-  readonly name: "rename";
-  readonly passkeyId: string | undefined;
-};
+/** The step that asks for the password. Other steps are the id of the passkey to rename. */
+const PASSWORD = "password";
 
 /** The passkeys of the signed-in user, with their last use. */
 export function PasskeyList(): ReactNode {
@@ -21,22 +18,20 @@ export function PasskeyList(): ReactNode {
   const hasPassword = useHasPassword();
   const isSupported = usePasskeySupport();
   const attempt = useAttempt();
-  const [step, setStep] = useState<Step | null>(null);
-  const end = () => setStep(null);
+  const [step, setStep] = useState<string>();
+  const end = () => setStep(undefined);
   const confirmation = useConfirmation(attempt, end);
   if (passkeys === null || factors === null) return null;
   if (passkeys === undefined || factors === undefined || hasPassword === undefined) return h(Loading);
   // Accounts with a factor confirm it instead.
   const needsPassword = hasPassword && passkeys.length === 0 && factors.totp === null;
-  const add = async (options: { readonly password?: string } = {}) =>
-    setStep({ name: "rename", passkeyId: await addPasskey(options) });
-  const renamed = step?.name === "rename"
-    ? passkeys.find(({ passkeyId }) => passkeyId === step.passkeyId)
-    : undefined;
+  // Without an id, an anonymous user has signed up: no step follows.
+  const add = async (options: { readonly password?: string } = {}) => setStep(await addPasskey(options));
+  const renamed = passkeys.find(({ passkeyId }) => passkeyId === step);
 
   function content(): ReactNode {
     if (confirmation.form !== null) return confirmation.form;
-    if (step?.name === "password") {
+    if (step === PASSWORD) {
       return h(PasswordForm, {
         onCancel: end,
         onPassword: (password) => confirmation.make(() => add({ password })),
@@ -63,7 +58,7 @@ export function PasskeyList(): ReactNode {
             h(Entry, {
               key: passkey.passkeyId,
               passkey,
-              onRename: () => setStep({ name: "rename", passkeyId: passkey.passkeyId }),
+              onRename: () => setStep(passkey.passkeyId),
               onRemove: () => confirmation.run(() => removePasskey(passkey.passkeyId)),
             })
           ),
@@ -76,7 +71,7 @@ export function PasskeyList(): ReactNode {
         h(
           Button,
           {
-            onClick: () => needsPassword ? setStep({ name: "password" }) : confirmation.run(add),
+            onClick: () => needsPassword ? setStep(PASSWORD) : confirmation.run(add),
           },
           texts.passkeyAdd,
         ),
@@ -85,7 +80,7 @@ export function PasskeyList(): ReactNode {
   }
 
   // Not the name of the step: a new passkey may arrive after it, and the focus waits for its form.
-  const shown = [confirmation.form, renamed, step?.name === "password"].map(Boolean).join();
+  const shown = [confirmation.form, renamed, step === PASSWORD].map(Boolean).join();
   return h(Panel, { title: texts.passkeysTitle, step: shown }, content());
 }
 

@@ -111,10 +111,11 @@ function RecoveryCodes(
   { codes, onDone }: { readonly codes: readonly string[]; readonly onDone: () => void },
 ): ReactElement {
   const texts = useTexts();
+  const [list, setList] = useState<HTMLUListElement | null>(null);
   const [isCopied, setCopied] = useState(false);
   // Also on pages without HTTPS, which have no clipboard API. Where it fails, the codes stay selected.
   const copy = () => {
-    getSelection()!.selectAllChildren(document.querySelector(".syncline-codes")!);
+    getSelection()!.selectAllChildren(list!);
     setCopied(document.execCommand("copy"));
   };
   return h(
@@ -123,7 +124,7 @@ function RecoveryCodes(
     h("p", { role: "status" }, texts.recoveryCodesText),
     h(
       "ul",
-      { className: "syncline-list syncline-codes", "aria-label": texts.recoveryCodesTitle },
+      { ref: setList, className: "syncline-list syncline-codes", "aria-label": texts.recoveryCodesTitle },
       codes.map((code) => h("li", { key: code }, code)),
     ),
     h(

@@ -24,6 +24,8 @@ export interface Component {
   shout(text: string): Promise<string>;
   isConnected(): boolean;
   authStatus(): string;
+  /** Stops and restarts reading the query. Only of Svelte, which subscribes while a value is read. */
+  readonly rowReader?: { stop(): void; start(): void };
   unmount(): void;
 }
 

@@ -27,10 +27,11 @@ async function scenario(mount: Mount): Promise<void> {
   const client = new SynclineClient(location.origin);
   await client.mutation(api.rows.put, { list, rank: 1, text: "one" });
   await client.mutation(api.rows.put, { list, rank: 2, text: "fail" });
-  const { setRank, row, pages, loadMore, put, putNow, shout, isConnected, authStatus, unmount } = mount(
-    client,
-    document.body.appendChild(document.createElement("div")),
-  );
+  const { setRank, row, rowReader, pages, loadMore, put, putNow, shout, isConnected, authStatus, unmount } =
+    mount(
+      client,
+      document.body.appendChild(document.createElement("div")),
+    );
   equal(row(), { error: null, isLoading: false });
 
   setRank(1);
@@ -38,6 +39,14 @@ async function scenario(mount: Mount): Promise<void> {
   await until(row, { data: "one", error: null, isLoading: false });
   equal(isConnected(), true);
   await until(authStatus, "signedOut");
+  if (rowReader !== undefined) {
+    rowReader.stop();
+    const watch = client.watchQuery(api.rows.text, { list, rank: 1 });
+    await until(() => watch.localResult() === undefined, true);
+    equal(row(), { error: null, isLoading: true });
+    rowReader.start();
+    await until(row, { data: "one", error: null, isLoading: false });
+  }
   setRank(2);
   equal(row(), { error: null, isLoading: true });
   await until(() => row().error instanceof FunctionError, true);

@@ -30,8 +30,9 @@ export const mountSvelte: Mount = (client, target) => {
     const connection = useConnectionState();
     const auth = useAuth();
     // Reads the values as a template does.
-    const ends = [() => row.data, () => pages.results, () => connection.isConnected, () => auth.status]
-      .map((read) => toStore<unknown>(read).subscribe(() => {}));
+    const follow = (read: () => unknown) => toStore(read).subscribe(() => {});
+    const ends = [() => pages.results, () => connection.isConnected, () => auth.status].map(follow);
+    let endRow = follow(() => row.data);
     component = {
       setRank: (rank) => inputs.set("rank", rank),
       row: () => ({ data: row.data, error: row.error, isLoading: row.isLoading }),
@@ -46,7 +47,9 @@ export const mountSvelte: Mount = (client, target) => {
       shout: (text) => shout({ text }),
       isConnected: () => connection.isConnected,
       authStatus: () => auth.status,
+      rowReader: { stop: () => endRow(), start: () => endRow = follow(() => row.data) },
       unmount: () => {
+        endRow();
         for (const end of ends) end();
         void unmount(mounted);
       },
