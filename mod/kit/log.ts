@@ -46,12 +46,12 @@ export function logLine({ at, level, message, fields = {} }: LogLineOptions): st
   return [line, ...stacks].join("\n") + "\n";
 }
 
-/** Returns the fields with objects as strings. The stack of an error becomes the field `stack`. */
+/** Returns the fields with objects, and numbers that JSON lacks, as strings. The stack of an error becomes the field `stack`. */
 export function plainFields(fields: Record<string, unknown>): LoggedLine["fields"] {
   const plain: Record<string, string | number | boolean> = {};
   for (const [key, value] of Object.entries(fields)) {
-    if (typeof value === "string" || typeof value === "number" || typeof value === "boolean") {
-      plain[key] = value;
+    if (typeof value === "string" || typeof value === "boolean" || Number.isFinite(value)) {
+      plain[key] = value as string | boolean | number;
     } else if (Error.isError(value)) {
       plain[key] = `${value.name}: ${value.message}`;
       if (value.stack !== undefined) plain["stack"] ??= value.stack;
@@ -70,7 +70,7 @@ function fieldText(value: unknown): string {
   if (Error.isError(value)) return JSON.stringify(`${value.name}: ${value.message}`);
   // Quoted, so that one field does not look like several.
   if (typeof value === "string") return /^[^\s"=]+$/.test(value) ? value : JSON.stringify(value);
-  if (typeof value === "bigint") return String(value);
+  if (typeof value === "bigint" || typeof value === "number") return String(value);
   return JSON.stringify(value) ?? String(value);
 }
 

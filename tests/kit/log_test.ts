@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { runInNewContext } from "node:vm";
 import { StartError } from "../../mod/config/start_error.ts";
 import { helpPages, withHelp } from "../../mod/explained.ts";
-import { logLine, withDocsLink } from "../../mod/kit/log.ts";
+import { logLine, plainFields, withDocsLink } from "../../mod/kit/log.ts";
 import { DocsPages } from "../../mod/server/docs/docs_pages.ts";
 
 const at = new Date(0);
@@ -43,6 +43,12 @@ Deno.test("logLine puts a field that is a stack below the line, without control 
     }),
     "1970-01-01T00:00:00.000Z ERROR m n=1\n    at f (a.ts:1:2)\n    at ?[2Jg\n",
   );
+});
+
+Deno.test("plain fields survive JSON, including numbers that it lacks", () => {
+  const fields = plainFields({ ms: NaN, limit: Infinity, count: 1, ok: true, list: [1], none: undefined });
+  assert.deepEqual(fields, { ms: "NaN", limit: "Infinity", count: 1, ok: true, list: "[1]" });
+  assert.deepEqual(JSON.parse(JSON.stringify(fields)), fields);
 });
 
 Deno.test("DO3 warnings and errors with a code link to the page that explains it, other messages do not", () => {
