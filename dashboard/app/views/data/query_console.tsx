@@ -27,7 +27,7 @@ export function QueryConsole({ table }: { readonly table: string }) {
   const as = useRunAs(caller);
   const [run, setRun] = useState<ConsoleRun | null>(null);
   const [busy, setBusy] = useState(false);
-  /** Replaces the text. A text of the user can be brought back. */
+  /** Replaces the text. The user can undo it. */
   function choose(query: string): void {
     const before = entered;
     setSource(entered = query);
