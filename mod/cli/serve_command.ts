@@ -102,7 +102,7 @@ export function reachedAt(
 
 function functionsText({ deployed, functionsDir, example, empty }: ServeConfig, cwd: string): string {
   if (empty) return "none yet  (deploy an app to this server)";
-  if (deployed !== null) return `deployed version ${deployed}`;
+  if (deployed !== null) return `version ${deployed}`;
   return shown(functionsDir, cwd) + (example ? "  (the bundled example)" : "");
 }
 

@@ -20,7 +20,7 @@ export interface ServeConfig {
   readonly functionsDir: string;
   /** Whether that folder is served even if a version was deployed. */
   readonly pinned: boolean;
-  /** Hash of the deployed version that is served instead of the folder, or `null`. */
+  /** Hash of the version that is served instead of the folder: the deployed one, or the one served last. `null` if none. */
   readonly deployed: string | null;
   /** Absolute; `null` without a static frontend. */
   readonly staticDir: string | null;

@@ -1,6 +1,6 @@
 /** Turns parsed options into a server configuration: resolves folders, reads files, checks combinations. */
 import { join, relative, resolve } from "node:path";
-import { readDeployed } from "../functions/versions/mod.ts";
+import { readDeployed, type VersionInfo, VersionStore } from "../functions/versions/mod.ts";
 import { type AlertsConfig, defaultThresholds } from "../ops/alerts/mod.ts";
 import { machineMemoryBytes } from "../kit/processes/program.ts";
 import {
@@ -17,7 +17,7 @@ import {
   type TelemetryConfig,
 } from "./config.ts";
 import { readEnvFile } from "./env_file.ts";
-import { EMPTY_APP_DIR, EXAMPLE_DIR, resolveFunctions } from "./functions_folder.ts";
+import { EMPTY_APP_DIR, EXAMPLE_DIR, isBundledFunctions, resolveFunctions } from "./functions_folder.ts";
 import { memoryPlan } from "./memory.ts";
 import { telemetrySignals } from "../ops/limits.ts";
 import type { ExplicitValues, ServeOptions } from "./options.ts";
@@ -31,10 +31,13 @@ export async function resolveConfig(
 ): Promise<ServeConfig> {
   const pinned = options.functions !== null || options.dev;
   const dataDir = resolve(options.data);
-  const deployed = pinned ? null : await deployedVersion(dataDir);
-  const { functionsDir, example, empty } = deployed === null
-    ? await resolveFunctions(options.functions, options)
-    : { functionsDir: resolve("functions"), example: false, empty: false };
+  const current = pinned ? null : await deployedVersion(dataDir);
+  const folder = current === null ? await resolveFunctions(options.functions, options) : null;
+  const last = folder?.empty && options.cluster === null ? await lastServedVersion(dataDir) : null;
+  const deployed = current ?? last?.hash ?? null;
+  const { functionsDir, example, empty } = folder === null || last !== null
+    ? { functionsDir: resolve("functions"), example: false, empty: false }
+    : folder;
   const memoryBytes = options.memory ?? machineMemoryBytes();
   const envFile = options.envFile === null ? null : await readEnvFile(options.envFile);
   const ownStatic = example ? resolve(EXAMPLE_DIR, "public") : empty ? EMPTY_APP_DIR : null;
@@ -57,7 +60,7 @@ export async function resolveConfig(
     actionNet: options.actionNet,
     timeouts: { queryMs: options.queryTimeout, mutationMs: options.mutationTimeout },
     actionEnv: envFile?.values ?? {},
-    warnings: [...envFile?.warnings ?? [], ...workerWarnings(options)],
+    warnings: [...envFile?.warnings ?? [], ...workerWarnings(options), ...lastServedWarnings(last)],
     publicUrl: options.publicUrl,
     publicOpenApi: options.publicOpenapi || options.dev,
     allowedHosts: options.allowHost,
@@ -331,6 +334,31 @@ function clusterConfig(options: ServeOptions): ClusterConfig | null {
     address: clusterAddress,
     listen: clusterListen,
   };
+}
+
+/** Returns the version that a data folder without deploys served last, or `null`. */
+async function lastServedVersion(dataDir: string): Promise<VersionInfo | null> {
+  try {
+    return await VersionStore.lastServed(
+      dataDir,
+      ({ madeFrom, functions }) => !isBundledFunctions(join(madeFrom, functions)),
+    );
+  } catch (error) {
+    throw new StartError(`Cannot read the versions in "${dataDir}": ${fileErrorReason(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+function lastServedWarnings(last: VersionInfo | null): string[] {
+  if (last === null) return [];
+  const { hash, madeFrom, functions } = last;
+  return [
+    `Nothing was deployed yet: serving version ${hash}, which was made from "${
+      join(madeFrom, functions)
+    }" and ` +
+    "served last. The next deploy replaces it",
+  ];
 }
 
 /** Returns the deployed version of a data folder, or `null`. Throws a `StartError` if it cannot be read. */

@@ -98,15 +98,18 @@ export async function openIsolates(
   };
 }
 
-/** Hash of the deployed version; `null` to serve the functions folder. */
+/** Hash of the deployed version or the one served last; `null` to serve the functions folder. */
 async function versionOf(
-  { pinned, dataDir, clusterRole }: Pick<ServeConfig, "pinned" | "dataDir" | "clusterRole">,
+  { pinned, dataDir, clusterRole, deployed }: Pick<
+    ServeConfig,
+    "pinned" | "dataDir" | "clusterRole" | "deployed"
+  >,
   named: string | null,
 ): Promise<string | null> {
   // A follower serves the version that its leader names, and until then its own.
   if (pinned || named !== null || clusterRole === "follower") return named;
   // Another version may have been deployed since the configuration was read.
-  return (await readDeployed(dataDir))?.current ?? null;
+  return (await readDeployed(dataDir))?.current ?? deployed;
 }
 
 /** Throws an error if the code cannot be loaded or does not match the documents. Nothing is changed. */

@@ -22,6 +22,24 @@ testDashboard("rollback of deployed versions", {
     assert.equal(response.status, 200, await response.text());
   };
 
+  await t.step("DA8 the commands of the first deploy are shown, also with a functions folder", async () => {
+    await go("versions");
+    await waitForText("No deploys yet");
+    await button("Copy").click();
+    await waitForText("Commands copied.");
+    await page.route(
+      "**/api/admin/functions/versions",
+      (route) => route.fulfill({ json: { pinned: true, versions: [], history: [], hasFrontend: false } }),
+    );
+    await page.reload();
+    await waitForText("It continues with the version that it served last.");
+    await page.getByText(`export SYNCLINE_URL=${server.url}`).waitFor();
+    assert.deepEqual(await dashboard.violations(), []);
+    await page.unrouteAll();
+    await page.reload();
+    await waitForText("No deploys yet");
+  });
+
   await t.step("DA8 deployed versions are listed with the deployer", async () => {
     await deploy(versionOf("second"), {}, "The second one, for all");
     await deploy(

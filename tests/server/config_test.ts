@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { resolveConfig } from "../../mod/config/resolve_config.ts";
 import { options, type ServeOptions } from "../../mod/config/options.ts";
+import { VersionStore } from "../../mod/functions/versions/mod.ts";
 import { StartError } from "../../mod/config/start_error.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
@@ -32,6 +33,32 @@ Deno.test("[SF4] without an app a page without functions is served", async () =>
     const { example, empty, functionsDir, staticDir } = await resolveConfig(serveOptions());
     assert.deepEqual([example, empty, functionsDir], [false, true, staticDir]);
     assert.match(await Deno.readTextFile(join(staticDir ?? "", "index.html")), /deploy-key create/);
+  });
+});
+
+Deno.test("[SF4] DP9 the version served last is served without an app, unless it is part of the server", async () => {
+  await inFolder(async (folder) => {
+    const versions = await VersionStore.open(join(folder, "data"));
+    const served = async (functionsDir: string) => {
+      const version = await versions.make({ functionsDir });
+      await versions.served(version);
+      return version.hash;
+    };
+    await Deno.mkdir("app/functions", { recursive: true });
+    await Deno.writeTextFile("app/functions/notes.ts", "export {};");
+    const hash = await served(join(folder, "app/functions"));
+    const { functionsDir: emptyApp } = await resolveConfig(serveOptions({ data: "other" }));
+    await served(emptyApp);
+    await served(join(EXAMPLE, "functions"));
+    const { deployed, empty, warnings } = await resolveConfig(serveOptions());
+    assert.deepEqual([deployed, empty], [hash, false]);
+    assert.match(
+      warnings?.[0] ?? "",
+      new RegExp(`^Nothing was deployed yet: serving version ${hash}, .*/app/functions"`),
+    );
+    assert.equal((await resolveConfig(serveOptions({ demo: true }))).deployed, null);
+    await Deno.mkdir("functions");
+    assert.equal((await resolveConfig(serveOptions())).deployed, null);
   });
 });
 

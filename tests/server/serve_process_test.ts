@@ -5,6 +5,8 @@ import { Child, projectDir } from "../support/processes/child.ts";
 import { childrenOf } from "../support/processes/process_tree.ts";
 import { documentedApps } from "../docs/pages.ts";
 import { TempFolder } from "../support/temp_folder.ts";
+import { until } from "../support/waiting.ts";
+import { bundleOf } from "../ops/deploy/support.ts";
 
 const SCHEMA = `
 import { defineSchema, defineTable } from "syncline/server";
@@ -28,7 +30,11 @@ interface App extends AsyncDisposable {
   readonly dataDir: string;
   readonly functionsDir: string;
   /** Starts a server and waits until it serves. */
-  serve(flags?: readonly string[], runtimeFlags?: readonly string[]): Promise<Served>;
+  serve(
+    flags?: readonly string[],
+    runtimeFlags?: readonly string[],
+    folder?: readonly string[],
+  ): Promise<Served>;
   /** Starts a server that is expected to exit. */
   run(flags: readonly string[]): Promise<{ readonly code: number; readonly output: string }>;
 }
@@ -63,16 +69,20 @@ async function app(files: Record<string, string> = { "schema.ts": SCHEMA, "notes
   const [dataDir, functionsDir] = [join(dir, "data"), join(dir, "functions")];
   await Deno.mkdir(functionsDir);
   for (const [name, text] of Object.entries(files)) await Deno.writeTextFile(join(functionsDir, name), text);
-  const args = (flags: readonly string[], runtimeFlags: readonly string[] = []) => [
+  const args = (
+    flags: readonly string[],
+    runtimeFlags: readonly string[] = [],
+    folder: readonly string[] = ["--functions", functionsDir],
+  ) => [
     ...["run", "--quiet", "--no-prompt", "-P=serve", ...runtimeFlags, "main.ts"],
-    ...["--port", "0", "--data", dataDir, "--functions", functionsDir, ...flags],
+    ...["--port", "0", "--data", dataDir, ...folder, ...flags],
   ];
   return {
     dir,
     dataDir,
     functionsDir,
-    async serve(flags = [], runtimeFlags) {
-      const child = new Child({ args: args(flags, runtimeFlags) });
+    async serve(flags = [], runtimeFlags, folder) {
+      const child = new Child({ args: args(flags, runtimeFlags, folder) });
       try {
         const [url] = await child.line(/http:\/\/127\.0\.0\.1:\d+/);
         return new Served(child, url);
@@ -152,6 +162,53 @@ Deno.test({
     await using server = await a.serve();
     assert.equal((await server.call("mutation", "notes:add", { text: "y" })).status, "success");
   },
+});
+
+Deno.test("DP9 a server without its functions folder serves the last version, and deploys replace it", async () => {
+  await using a = await app();
+  {
+    await using first = await a.serve();
+    await first.call("mutation", "notes:add", { text: "kept" });
+    await first.signal("SIGTERM");
+  }
+  await Deno.rename(a.functionsDir, `${a.functionsDir}-elsewhere`);
+  let hash = "";
+  {
+    await using server = await a.serve([], [], []);
+    assert.deepEqual((await server.call("query", "notes:list")).value, ["kept"]);
+    await until(() => /\bsetup +http/.test(server.child.lastOutput));
+    [, hash = ""] =
+      /WARN\s+Nothing was deployed yet: serving version (\w{32})/i.exec(server.child.lastOutput) ?? [];
+    assert.notEqual(hash, "", server.child.lastOutput);
+    const [, token] = /#\S*?=([\w-]+)/.exec(server.child.lastOutput) ?? [];
+    const setup = await fetch(`${server.url}/api/auth/admin/setup`, {
+      method: "POST",
+      body: JSON.stringify({ token, email: "root@example.com", password: "correct horse battery" }),
+    });
+    const headers = { Authorization: `Bearer ${(await setup.json()).accessToken}` };
+    const deploy = async (notes: string) => {
+      const { bytes } = await bundleOf({ "functions/schema.ts": SCHEMA, "functions/notes.ts": notes });
+      const response = await fetch(`${server.url}/api/admin/functions`, {
+        method: "PUT",
+        headers,
+        body: bytes,
+      });
+      const { changes, ...deployed } = await response.json();
+      return { ...deployed, functions: changes.functions };
+    };
+    const none = { added: [], removed: [], changed: [] };
+    // The same code is recorded, so that a rollback finds it.
+    assert.deepEqual(await deploy(NOTES), { hash, previous: hash, swapped: true, functions: none });
+    const second = await deploy(`${NOTES}export const count = untypedQuery({ handler: () => 1 });`);
+    assert.deepEqual([second.previous, second.functions.added], [hash, ["notes:count"]]);
+    assert.deepEqual((await server.call("query", "notes:list")).value, ["kept"]);
+    hash = second.hash;
+    await server.signal("SIGTERM");
+  }
+  await using last = await a.serve([], [], []);
+  assert.equal((await last.call("query", "notes:count")).value, 1);
+  await until(() => last.child.lastOutput.includes(`version ${hash}`));
+  assert.doesNotMatch(last.child.lastOutput, /Nothing was deployed/);
 });
 
 Deno.test("a second server on the same data folder ends with exit code 1 and names the first", async () => {

@@ -132,6 +132,8 @@ export interface VersionInfo {
   readonly hash: string;
   readonly madeAt: number;
   readonly madeFrom: string;
+  /** Name of the functions folder, relative to `madeFrom`. */
+  readonly functions: string;
   /** When it was last loaded, milliseconds since the epoch, or `null`. */
   readonly servedAt: number | null;
   readonly files: number;
@@ -157,6 +159,20 @@ export class VersionStore {
   private constructor(dataDir: string, dir: string) {
     this.#dataDir = dataDir;
     this.#dir = dir;
+  }
+
+  /** Returns the version of a data folder that was loaded last, of those that `accepts` returns true for, or `null`. */
+  static async lastServed(
+    dataDir: string,
+    accepts: (version: VersionInfo) => boolean,
+  ): Promise<VersionInfo | null> {
+    try {
+      const versions = await new VersionStore(dataDir, join(dataDir, "versions")).list();
+      return versions.find((version) => version.servedAt !== null && accepts(version)) ?? null;
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound) return null;
+      throw error;
+    }
   }
 
   /** Opens the versions of a data folder. `folder` is their location in it. */
@@ -225,13 +241,14 @@ export class VersionStore {
       const manifest = this.#checked.get(name) ?? await readManifest(this.#dir, name).catch(() => null);
       const folder = await Deno.stat(join(this.#dir, name)).catch(() => null);
       if (manifest === null || folder === null) continue;
-      const { hash, madeAt, madeFrom, files } = manifest;
+      const { hash, madeAt, madeFrom, functions, files } = manifest;
       const sizes = Object.values(files);
       const servedAt = folder.mtime?.getTime() ?? NEVER;
       versions.push({
         hash,
         madeAt,
         madeFrom,
+        functions,
         servedAt: servedAt === NEVER ? null : servedAt,
         files: sizes.length,
         bytes: sizes.reduce((sum, { bytes }) => sum + bytes, 0),

@@ -8,6 +8,7 @@ import { api } from "../../server/api.ts";
 import { ERRORS } from "../../server/outcomes.ts";
 import { href, useRoute } from "../../shell/route.ts";
 import { Badge, Button, TextField } from "../../ui/controls.tsx";
+import { copyText } from "../../ui/copy_text.ts";
 import { Dialog } from "../../ui/dialog.tsx";
 import { attempt, showToast } from "../../ui/toasts.tsx";
 import { Card, Empty, Loading, Table, View } from "../../ui/view.tsx";
@@ -80,12 +81,18 @@ export function Versions() {
         {value?.pinned && (
           <Empty title="This server runs the functions folder it was started with">
             <p>
-              To deploy to it, start it without <code>--functions</code> and <code>--dev</code>.
+              To deploy to it, restart it without <code>--functions</code> and{" "}
+              <code>--dev</code>, in a folder without a <code>functions</code>{" "}
+              folder. It continues with the version that it served last. Then deploy the same code first, so
+              that it appears here.
             </p>
+            <FirstDeploy />
           </Empty>
         )}
         {value !== undefined && !value.pinned && value.versions.length === 0 && (
-          <Empty title="No deploys yet" />
+          <Empty title="No deploys yet">
+            <FirstDeploy />
+          </Empty>
         )}
         {value !== undefined && value.versions.length > 0 && (
           <Table head={["Version", "Deployed", { number: "Functions" }, { number: "Size" }]} actions>
@@ -168,6 +175,23 @@ export function Versions() {
         </Dialog>
       )}
     </View>
+  );
+}
+
+/** Commands of the first deploy. */
+function FirstDeploy() {
+  const commands = `export SYNCLINE_URL=${location.origin} SYNCLINE_DEPLOY_KEY=syncline_deploy_...
+npx syncline deploy --dry-run
+npx syncline deploy`;
+  return (
+    <>
+      <p>
+        Create a <a href={href(["deploying"], { make: "true" })}>deploy key</a>{" "}
+        and run these commands in the folder of the app:
+      </p>
+      <pre className="result" aria-label="Commands of the first deploy" tabIndex={0}>{commands}</pre>
+      <Button onClick={() => void copyText(commands, "Commands copied.")}>Copy</Button>
+    </>
   );
 }
 
