@@ -292,9 +292,9 @@ export class SynclineClient {
    * ```
    */
   fileUrl(file: string, options: FileUrlOptions = {}): string {
-    const origin = this.#files.split("/", 3).join("/");
-    const base = /^\w+:/.test(file) ? "" : file.startsWith("/") ? origin : this.#files;
-    return withParameters(base + file, options);
+    // Relative to the server's origin, or an ID.
+    const base = file[0] === "/" ? this.#files.split("/", 3).join("/") : this.#files;
+    return withParameters(/^\w+:/.test(file) ? file : base + file, options);
   }
 
   /**
