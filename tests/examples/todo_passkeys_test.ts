@@ -66,6 +66,7 @@ Deno.test(needs(chromium, "PK1 a user adds passkeys and signs in with them in a 
       await button("Create account").click();
       await page.getByText("A fresh start.").waitFor();
       await openAccount();
+      await page.getByText("Your password. Link").waitFor();
       await present(true);
       await button("Add a passkey").click();
       await page.getByLabel("Your password, to add a passkey").fill("wrong password");
@@ -183,6 +184,11 @@ Deno.test(needs(chromium, "PK1 a user adds passkeys and signs in with them in a 
       await button("Add a passkey").click();
       await entries.filter({ hasText: "never used" }).waitFor();
       await note.waitFor({ state: "hidden" });
+      assert.equal(
+        await page.getByText("Your password. Link").isVisible(),
+        false,
+        "the user has no password",
+      );
       await present(false);
       await signOut();
       await signIn();
