@@ -4,7 +4,7 @@ import type { FunctionCall, MutationAnswer, MutationCall } from "../functions/ho
 import type { Identity } from "../functions/identity.ts";
 import { failed, type Outcome, outcomeUnknown } from "../functions/outcome.ts";
 import type { Clock } from "../kit/clock.ts";
-import { copyLine, type Log } from "../kit/log.ts";
+import { forwardLine, type Log } from "../kit/log.ts";
 import { presenceLimits } from "../presence/limits.ts";
 import type { RoomFollower, RoomHub } from "../presence/mod.ts";
 import type { Hello } from "./handshake.ts";
@@ -268,7 +268,7 @@ export class FollowerConnection {
       });
     }
     for (const request of traced) observer?.requestEnded?.(request);
-    for (const line of logged) copyLine(log.copies ?? [], line);
+    for (const line of logged) forwardLine(log.receivers ?? [], line);
     for (const udfPath of cached) onCacheHit?.(udfPath);
   }
 }

@@ -7,8 +7,8 @@ export type LogLevel = "debug" | "info" | "warn" | "error";
 export interface Log {
   (level: LogLevel, message: string, fields?: Record<string, unknown>): void;
   /** Called with each written line. Absent for a log that has only one receiver. */
-  readonly copies?: Set<LogCopy>;
-  /** Writes without copies. Absent if there are none. */
+  readonly receivers?: Set<LogReceiver>;
+  /** Writes without forwarding to the receivers. Absent if there are none. */
   readonly uncopied?: Log;
 }
 
@@ -22,7 +22,7 @@ export interface LoggedLine {
 }
 
 /** Must not throw, and must not log. */
-export type LogCopy = (line: LoggedLine) => void;
+export type LogReceiver = (line: LoggedLine) => void;
 
 export interface LogLineOptions {
   readonly at: Date;
@@ -98,7 +98,7 @@ export interface StderrLogOptions {
 /** Returns a log that writes to standard error. */
 export function stderrLog({ debug, docsLink }: StderrLogOptions): Log {
   const encoder = new TextEncoder();
-  const copies = new Set<LogCopy>();
+  const receivers = new Set<LogReceiver>();
   const writeAt = (at: Date, [level, message, fields = {}]: Parameters<Log>) => {
     const linked = withDocsLink(level, fields, docsLink);
     const bytes = encoder.encode(logLine({ at, level, message, fields: linked }));
@@ -116,12 +116,14 @@ export function stderrLog({ debug, docsLink }: StderrLogOptions): Log {
     if (!isShown(level)) return;
     const at = new Date();
     writeAt(at, [level, message, fields]);
-    if (copies.size > 0) copyLine(copies, { at: at.getTime(), level, message, fields: plainFields(fields) });
+    if (receivers.size > 0) {
+      forwardLine(receivers, { at: at.getTime(), level, message, fields: plainFields(fields) });
+    }
   };
-  return Object.assign(write, { copies, uncopied });
+  return Object.assign(write, { receivers, uncopied });
 }
 
 /** Passes a line to the receivers of a log. */
-export function copyLine(copies: Iterable<LogCopy>, line: LoggedLine): void {
-  for (const copy of copies) copy(line);
+export function forwardLine(receivers: Iterable<LogReceiver>, line: LoggedLine): void {
+  for (const receive of receivers) receive(line);
 }

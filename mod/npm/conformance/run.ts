@@ -37,7 +37,7 @@ interface Step {
   readonly closed?: true;
 }
 
-export interface ConformanceOptions {
+interface ConformanceOptions {
   readonly folder: URL;
   /** Program and arguments of the driver. */
   readonly driver: readonly string[];

@@ -92,11 +92,11 @@ export class Telemetry implements RunObserver, RequestSpans, AsyncDisposable {
         sizeMax: telemetryLimits.queuedLogCharsMax,
       })
       : null;
-    if (this.#records === null || log.copies === undefined) return;
-    const { copies } = log;
-    const copy = (line: LoggedLine) => this.#records?.add(1, () => [serverRecord(line, this.#source)]);
-    copies.add(copy);
-    this.#ends.defer(() => copies.delete(copy));
+    if (this.#records === null || log.receivers === undefined) return;
+    const { receivers } = log;
+    const receiver = (line: LoggedLine) => this.#records?.add(1, () => [serverRecord(line, this.#source)]);
+    receivers.add(receiver);
+    this.#ends.defer(() => receivers.delete(receiver));
   }
 
   /** Spans and log records dropped because a queue was full or their export failed. */

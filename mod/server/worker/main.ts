@@ -18,7 +18,7 @@ const boot = await bootOf();
 if (boot === null) Deno.exit(1);
 const plain = stderrLog({ debug: boot.config.dev });
 const named: Log = (level, message, fields = {}) => plain(level, message, { ...fields, worker: boot.name });
-const log: Log = Object.assign(named, { copies: plain.copies });
+const log: Log = Object.assign(named, { receivers: plain.receivers });
 try {
   const native = await openNativeSockets();
   collectWhenIdle({ trim: native?.trimMemory });

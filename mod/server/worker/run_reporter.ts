@@ -10,7 +10,7 @@ import type { WorkerTelemetry } from "../workers/boot.ts";
 /** Paths below `/api` that a worker answers itself. */
 const PARTS = new Set(["query", "mutation", "action", "sync"]);
 
-export interface RunReporterOptions {
+interface RunReporterOptions {
   readonly log: Log;
   readonly telemetry: WorkerTelemetry | null;
 }
@@ -46,9 +46,9 @@ export class RunReporter implements RunObserver, Disposable {
       else this.#dropped.spans++;
     });
     if (telemetry?.logs === true) {
-      const copy = (line: LoggedLine) => this.#copyLine(line);
-      log.copies?.add(copy);
-      this.#ends.defer(() => log.copies?.delete(copy));
+      const receiver = (line: LoggedLine) => this.#forwardLine(line);
+      log.receivers?.add(receiver);
+      this.#ends.defer(() => log.receivers?.delete(receiver));
     }
     this.#timer = setInterval(() => this.flush(), workerLimits.reportMs);
   }
@@ -81,7 +81,7 @@ export class RunReporter implements RunObserver, Disposable {
     else answer.then(({ status }) => this.#count(pathname, status), () => this.#count(pathname, 500));
   }
 
-  #copyLine(line: LoggedLine): void {
+  #forwardLine(line: LoggedLine): void {
     const short = shortened(line);
     const texts = [short.message, ...Object.entries(short.fields).flat().map(String)];
     if (this.#admits(this.#logged, charsOf(texts))) this.#logged.push(short);

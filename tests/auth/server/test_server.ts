@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { startBackend } from "../../../mod/server/backend.ts";
 import type { ServeConfig } from "../../../mod/config/config.ts";
-import { copyLine, type Log, type LogCopy, plainFields } from "../../../mod/kit/log.ts";
+import { forwardLine, type Log, type LogReceiver, plainFields } from "../../../mod/kit/log.ts";
 import { Server } from "../../../mod/server/server.ts";
 import { testConfig } from "../../server/support/fake_backend.ts";
 
@@ -55,13 +55,13 @@ export async function startTestServer(
   const logged: string[] = [];
   const logging = new EventTarget();
   const base = testConfig({ dataDir, functionsDir, ...config });
-  const copies = new Set<LogCopy>();
+  const receivers = new Set<LogReceiver>();
   const write: Log = (level, message, fields = {}) => {
     logged.push(`${level} ${message}`);
     logging.dispatchEvent(new Event("line"));
-    copyLine(copies, { at: Date.now(), level, message, fields: plainFields(fields) });
+    forwardLine(receivers, { at: Date.now(), level, message, fields: plainFields(fields) });
   };
-  const log = Object.assign(write, { copies });
+  const log = Object.assign(write, { receivers });
   const start = () =>
     Server.start({
       config: {

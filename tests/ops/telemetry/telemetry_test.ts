@@ -6,7 +6,7 @@ import { anonymous } from "../../../mod/functions/identity.ts";
 import { type CallTrace, parseTraceparent } from "../../../mod/functions/call_trace.ts";
 import type { RunEnd } from "../../../mod/functions/host/mod.ts";
 import { failed, type Outcome } from "../../../mod/functions/outcome.ts";
-import { copyLine, type Log, type LogCopy, plainFields } from "../../../mod/kit/log.ts";
+import { forwardLine, type Log, type LogReceiver, plainFields } from "../../../mod/kit/log.ts";
 import { functionLimits } from "../../../mod/limits.ts";
 import { telemetryLimits } from "../../../mod/ops/limits.ts";
 import { Histogram } from "../../../mod/ops/stats/mod.ts";
@@ -200,14 +200,18 @@ Deno.test("[OT6] a collector that refuses metrics is reported once, and still re
 });
 
 /** A log whose lines can be copied, and that keeps them. */
-function copiedLog(): { readonly log: Log; readonly logged: string[]; readonly copies: Set<LogCopy> } {
+function forwardedLog(): {
+  readonly log: Log;
+  readonly logged: string[];
+  readonly receivers: Set<LogReceiver>;
+} {
   const logged: string[] = [];
-  const copies = new Set<LogCopy>();
+  const receivers = new Set<LogReceiver>();
   const write: Log = (level, message, fields = {}) => {
     logged.push(`${level} ${message} ${fields["signal"] ?? ""}`.trim());
-    copyLine(copies, { at: 1_700_000_000_123, level, message, fields: plainFields(fields) });
+    forwardLine(receivers, { at: 1_700_000_000_123, level, message, fields: plainFields(fields) });
   };
-  return { log: Object.assign(write, { copies }), logged, copies };
+  return { log: Object.assign(write, { receivers }), logged, receivers };
 }
 
 /** A call that the run of another one makes. */
@@ -218,7 +222,7 @@ function nestedCall(by: { readonly trace: CallTrace }, spanId: string, udfPath =
 
 Deno.test("[OT7] lines of the server and of functions are exported, those of a run with its trace", async () => {
   await using collector = new OtlpCollector();
-  const { log, copies } = copiedLog();
+  const { log, receivers } = forwardedLog();
   const trace = { traceId: TRACE, spanId: PARENT, sampled: false };
   const call = { udfPath: "notes:add", identity: anonymous, trace };
   {
@@ -232,7 +236,7 @@ Deno.test("[OT7] lines of the server and of functions are exported, those of a r
     made.runEnded("action", ended({ call, outcome }));
     made.runEnded("query", ended({ outcome: nested, call: { udfPath: "_health:x", identity: anonymous } }));
   }
-  assert.equal(copies.size, 0, "it is no receiver of the log any more");
+  assert.equal(receivers.size, 0, "it is no receiver of the log any more");
   const [line, ...lines] = collector.logs;
   assert.deepEqual([line?.severityText, line?.severityNumber, line?.body.stringValue], [
     "WARN",
@@ -262,7 +266,7 @@ Deno.test("[OT7] lines of the server and of functions are exported, those of a r
 
 Deno.test("[OT7] each run exports its own lines once, also if they equal those of others", async () => {
   await using collector = new OtlpCollector();
-  const { log } = copiedLog();
+  const { log } = forwardedLog();
   const withLines = (logLines: readonly string[]): Outcome => ({ ok: true, value: "1", logLines });
   const root = (spanId: string) => {
     const trace = { traceId: TRACE, spanId, parentId: "0000000000000001", sampled: false };
@@ -303,10 +307,10 @@ Deno.test("[OT7] each run exports its own lines once, also if they equal those o
 
 Deno.test("[OT7] only the chosen signals are exported", async () => {
   await using collector = new OtlpCollector();
-  const { log, copies } = copiedLog();
+  const { log, receivers } = forwardedLog();
   {
     await using made = telemetry(collector.endpoint, { log, signals: ["traces"] });
-    assert.equal(copies.size, 0);
+    assert.equal(receivers.size, 0);
     made.start("POST /api/query").end(200);
     made.runEnded("query", ended({ outcome: { ok: true, value: "1", logLines: ["[INFO] a"] } }));
     await made.exportMetrics(() => Promise.reject(new Error("not read")));
@@ -322,7 +326,7 @@ Deno.test("[OT7] only the chosen signals are exported", async () => {
 });
 
 Deno.test("[OT6] log records over the limits are dropped and counted", async () => {
-  const { log } = copiedLog();
+  const { log } = forwardedLog();
   const made = telemetry(`http://127.0.0.1:${await freePort()}`, { log, exportMs: 300 });
   const { queuedMax, logCharsMax, queuedLogCharsMax } = telemetryLimits;
   for (let i = 0; i < queuedMax + 5; i++) log("info", "A line");
@@ -341,7 +345,7 @@ Deno.test("[OT6] log records over the limits are dropped and counted", async () 
 Deno.test("[OT6] an export ends at its deadline, also while the collector sends bytes", async () => {
   await using collector = new OtlpCollector();
   collector.endlessPath = "/v1/traces";
-  const { log, logged } = copiedLog();
+  const { log, logged } = forwardedLog();
   await using made = telemetry(collector.endpoint, { log, exportMs: 300 });
   made.start("POST /api/query").end(200);
   await until(() => made.dropped.spans === 1);
@@ -375,7 +379,7 @@ Deno.test("[OT6] a signal whose connections are reset while another one works is
     [Symbol.asyncDispose]: () => new Promise<void>((resolve) => server.close(() => resolve())),
   };
   const { port } = server.address() as AddressInfo;
-  const { log, logged } = copiedLog();
+  const { log, logged } = forwardedLog();
   await using made = telemetry(`http://127.0.0.1:${port}`, {
     log,
     exportMs: 300,
@@ -397,7 +401,7 @@ Deno.test("[OT6] a signal whose connections are reset while another one works is
 
 Deno.test("[OT6] a signal without new items does not hide that the collector works or fails again", async () => {
   const port = await freePort();
-  const { log, logged } = copiedLog();
+  const { log, logged } = forwardedLog();
   await using made = telemetry(`http://127.0.0.1:${port}`, { log, exportMs: 300 });
   const metrics = () => made.exportMetrics(() => Promise.resolve([]));
   made.start("POST /api/query").end(200);
