@@ -77,17 +77,17 @@ export function choicesOf(schema: Schema): readonly unknown[] | null {
 }
 
 /** Returns an initial value with required fields only. */
-export function exampleOf(schema: Schema | null): unknown {
+export function initialValueOf(schema: Schema | null): unknown {
   if (schema === null) return undefined;
   if ("default" in schema) return schema["default"];
   if ("const" in schema) return schema["const"];
   if (Array.isArray(schema["enum"])) return schema["enum"][0];
   const [first] = alternativesOf(schema) ?? [];
-  if (first !== undefined) return exampleOf(first);
+  if (first !== undefined) return initialValueOf(first);
   switch (schema["type"]) {
     case "object": {
       const properties = propertiesOf(schema);
-      const filled = requiredOf(schema).map((name) => [name, exampleOf(properties[name] ?? {}) ?? null]);
+      const filled = requiredOf(schema).map((name) => [name, initialValueOf(properties[name] ?? {}) ?? null]);
       return Object.fromEntries(filled);
     }
     case "array":

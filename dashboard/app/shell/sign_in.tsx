@@ -3,7 +3,7 @@ import { type FormEvent, useEffect, useState } from "react";
 import { proofOf, type SignInChallenge, supportsPasskeys } from "syncline/accounts";
 import { adminSession, RequestError } from "../server/admin_session.ts";
 import { Button, TextField } from "../ui/controls.tsx";
-import { explained, usePasskeySupport } from "../ui/passkeys.ts";
+import { usePasskeySupport, withReadableErrors } from "../ui/passkeys.ts";
 
 export function SignIn({ setupToken, ended }: {
   readonly setupToken: string | null;
@@ -45,7 +45,7 @@ export function SignIn({ setupToken, ended }: {
     setBusy(true);
     setError(null);
     try {
-      await explained(() => adminSession.signInWithPasskey());
+      await withReadableErrors(() => adminSession.signInWithPasskey());
     } catch (failure) {
       setError(failure instanceof Error ? failure.message : String(failure));
       setBusy(false);

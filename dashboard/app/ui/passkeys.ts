@@ -15,8 +15,8 @@ export function usePasskeyActions() {
     } as unknown as SynclineClient;
     return {
       addPasskey: (options: { readonly name: string; readonly password?: string }) =>
-        explained(() => addPasskey(own, options)),
-      provePasskey: () => explained(() => provePasskey(own)),
+        withReadableErrors(() => addPasskey(own, options)),
+      provePasskey: () => withReadableErrors(() => provePasskey(own)),
       removePasskey: (passkeyId: string) => removePasskey(own, passkeyId),
     };
   }, [client]);
@@ -30,7 +30,7 @@ export function usePasskeySupport(): boolean {
 }
 
 /** Replaces the browser's errors by sentences. */
-export async function explained<Result>(run: () => Promise<Result>): Promise<Result> {
+export async function withReadableErrors<Result>(run: () => Promise<Result>): Promise<Result> {
   try {
     return await run();
   } catch (error) {

@@ -2,7 +2,7 @@
 import { useState } from "react";
 import {
   choicesOf,
-  exampleOf,
+  initialValueOf,
   isNullable,
   plainOf,
   propertiesOf,
@@ -158,7 +158,7 @@ function JsonField(
       hint={`${hint}, as JSON`}
       error={error}
       value={text}
-      placeholder={JSON.stringify(exampleOf(schema))}
+      placeholder={JSON.stringify(initialValueOf(schema))}
       spellCheck={false}
       onChange={(event) => {
         setText(event.target.value);

@@ -16,7 +16,7 @@ import { useSaveKey } from "../../ui/save_key.ts";
 import { Empty, Loading } from "../../ui/view.tsx";
 import { Reference } from "./cell.tsx";
 import { useLabels } from "./labels.ts";
-import { exampleOf, propertiesOf, tableOf } from "../../server/json_schema.ts";
+import { initialValueOf, propertiesOf, tableOf } from "../../server/json_schema.ts";
 
 const JsonEditor = lazy(async () => ({ default: (await import("../../ui/json_editor.tsx")).JsonEditor }));
 
@@ -65,7 +65,7 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
     if (seen !== null) return;
     if (documentId === null) {
       setSeen({});
-      show(JSON.stringify(exampleOf(table.schema) ?? {}, null, 2));
+      show(JSON.stringify(initialValueOf(table.schema) ?? {}, null, 2));
     } else if (document !== undefined) load(document);
   }, [document, documentId, seen]);
 

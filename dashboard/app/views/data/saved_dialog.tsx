@@ -4,7 +4,7 @@ import { FormDialog } from "../../ui/dialog.tsx";
 import { attempt, showToast } from "../../ui/toasts.tsx";
 import { Table } from "../../ui/view.tsx";
 
-export interface SavedDialogProps {
+interface SavedDialogProps {
   readonly what: "view" | "query";
   readonly text: string;
   /** Names in use. */

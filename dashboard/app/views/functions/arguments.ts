@@ -1,8 +1,8 @@
 /** Arguments entered in this page, by function: the edited ones, and those of recent runs. In memory only. */
 import { useState } from "react";
 import type { FunctionFacts } from "../../../../mod/functions/api/system_context.ts";
-import { exampleOf as likelyValue } from "../../../../mod/openapi/examples.ts";
-import { exampleOf, type Schema } from "../../server/json_schema.ts";
+import { exampleOf } from "../../../../mod/openapi/examples.ts";
+import { initialValueOf, type Schema } from "../../server/json_schema.ts";
 import { useRoute } from "../../shell/route.ts";
 import type { Fields } from "../../ui/schema_form.tsx";
 
@@ -47,14 +47,14 @@ export interface Arguments {
 }
 
 function initialOf(args: Schema | null): unknown {
-  return exampleOf(args) ?? {};
+  return initialValueOf(args) ?? {};
 }
 
 /** Returns the arguments for code: those entered, or an example while none were. */
 export function argumentsForCode({ args }: FunctionFacts, fields: Fields | null): Fields {
   const isEntered = fields !== null && JSON.stringify(fields) !== JSON.stringify(initialOf(args));
   if (isEntered || args === null) return fields ?? {};
-  return (likelyValue(args, (ref) => definitionOf(args, ref)) ?? fields ?? {}) as Fields;
+  return (exampleOf(args, (ref) => definitionOf(args, ref)) ?? fields ?? {}) as Fields;
 }
 
 /** Returns the schema that a reference such as `#/$defs/node` names. */
