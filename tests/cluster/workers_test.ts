@@ -5,7 +5,7 @@ import type { FollowerReport } from "../../mod/cluster/mod.ts";
 import { parseFromFollower } from "../../mod/cluster/messages.ts";
 import { randomHex } from "../../mod/functions/call_trace.ts";
 import { anonymous } from "../../mod/functions/identity.ts";
-import { copyLine, type Log, type LogCopy, plainFields } from "../../mod/kit/log.ts";
+import { forwardLine, type Log, type LogReceiver, plainFields } from "../../mod/kit/log.ts";
 import { telemetryLimits } from "../../mod/ops/limits.ts";
 import { workerLimits } from "../../mod/server/limits.ts";
 import { RunReporter } from "../../mod/server/worker/run_reporter.ts";
@@ -453,10 +453,10 @@ Deno.test("[WK11] reports contain all facts of runs, and are limited in number a
       reports.push(received);
     },
   };
-  const copies = new Set<LogCopy>();
+  const receivers = new Set<LogReceiver>();
   const write: Log = (level, message, fields = {}) =>
-    copyLine(copies, { at: 1, level, message, fields: plainFields(fields) });
-  const log = Object.assign(write, { copies });
+    forwardLine(receivers, { at: 1, level, message, fields: plainFields(fields) });
+  const log = Object.assign(write, { receivers });
   const { reportRunsMax, reportCharsMax, reportBytesBehind } = workerLimits;
   using reporter = new RunReporter(connection, { log, telemetry: { sample: 1, logs: true } });
   const run = (logLines: readonly string[] = []) =>

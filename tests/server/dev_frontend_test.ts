@@ -100,7 +100,7 @@ Deno.test("DV1 each log line appears once, with the function's name, and a flood
 Deno.test("[OT7] a log without copies writes only to standard error", () => {
   const log = stderrLog({ debug: true });
   const copied: string[] = [];
-  log.copies?.add(({ message }) => copied.push(message));
+  log.receivers?.add(({ message }) => copied.push(message));
   log.uncopied?.("debug", "from a function");
   log("debug", "from the server");
   assert.deepEqual(copied, ["from the server"]);
