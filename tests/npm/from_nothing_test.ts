@@ -21,11 +21,13 @@ import {
 import { NodeMachine, type Running } from "./support/node_machine.ts";
 import {
   checkClientTypes,
+  checkDeclarations,
   checkEditor,
   checkPageCode,
   checkPlainNode,
   checkServerComponents,
   checkSizes,
+  checkTemplateManifest,
   writeTypeTests,
 } from "./support/package_checks.ts";
 import { PACKAGED_FUNCTIONS, REFERENCES_TEST } from "./support/package_sources.ts";
@@ -275,6 +277,7 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
     const packages = new Map<string, string>();
     for (const name of BINDINGS) {
       await machine.done(`node ${CREATE} ${name} --template ${name} --no-install`, { at: "my-app" });
+      await checkTemplateManifest(machine, name);
       const { dependencies, devDependencies } = JSON.parse(
         await Deno.readTextFile(machine.at("my-app", name, "package.json")),
       );
@@ -289,11 +292,14 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
     for (const name of Object.keys({ ...dependencies, ...devDependencies })) packages.delete(name);
     const specs = Array.from(packages, ([name, range]) => `${name}@${range}`);
     await machine.done(`npm install --no-save ${specs.join(" ")}`, { at: "my-app" });
-    for (const name of BINDINGS) {
-      const at = `my-app/${name}`;
-      await machine.done("npm run build", { at, env: NO_NETWORK });
-      assert.match((await machine.done("npm test", { at, env: NO_NETWORK })).text, /Tests +1 passed/);
-    }
+    const build = async () => {
+      for (const name of BINDINGS) {
+        const at = `my-app/${name}`;
+        await machine.done("npm run build", { at, env: NO_NETWORK });
+        assert.match((await machine.done("npm test", { at, env: NO_NETWORK })).text, /Tests +1 passed/);
+      }
+    };
+    await Promise.all([build(), checkDeclarations(machine)]);
   });
 
   // deno-lint-ignore no-console

@@ -1,7 +1,7 @@
 /** Checks of the built package: sizes, modules and types of the client. Checks of the installed one: types and Node. */
 import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
-import { ADDITIONS, BINDINGS, FRAMEWORKS } from "../../../mod/client/build/package_files.ts";
+import { ADDITIONS, BINDINGS, ENTRIES, FRAMEWORKS } from "../../../mod/client/build/package_files.ts";
 import { projectDir } from "../../support/processes/child.ts";
 import { LanguageServer } from "./language_server.ts";
 import type { NodeMachine } from "./node_machine.ts";
@@ -113,6 +113,69 @@ export async function checkPlainNode(machine: NodeMachine, url: string): Promise
     (await machine.done(`../my-app/${kit}`, { at: "script" })).text,
     /^ok {7}fragments: .*\nok {7}keepalive: .*\nThe client passed\n$/,
   );
+}
+
+/**
+ * The declarations of all entries for pages are valid with the library of browsers. The frameworks are installed. The other
+ * entries are checked in plain Node.
+ */
+export async function checkDeclarations(machine: NodeMachine): Promise<void> {
+  const write = (name: string, text: string) => Deno.writeTextFile(machine.at("declarations", name), text);
+  await Deno.mkdir(machine.at("declarations"));
+  const names = Object.keys(ENTRIES).filter((name) => name !== "server");
+  await write(
+    "index.ts",
+    names.map((name, i) => `export * as entry${i} from "syncline/${name}";\n`).join(""),
+  );
+  const compilerOptions = {
+    ...STRICT,
+    target: "ES2022",
+    module: "ESNext",
+    moduleResolution: "bundler",
+    lib: ["ES2022", "DOM"],
+    types: [],
+    listFiles: true,
+  };
+  await write("tsconfig.json", JSON.stringify({ compilerOptions, files: ["index.ts"] }));
+  const lines = (await machine.run(`../${TSC} -p .`, { at: "declarations" })).text.split("\n");
+  // Declarations of other packages may have errors.
+  const errors = lines.filter((line) =>
+    /^(?:index\.ts|\S*\/node_modules\/syncline\/\S*)\(\d+,\d+\)/.test(line)
+  );
+  assert.deepEqual(errors, []);
+  const missing = names.filter((name) => !lines.some((line) => line.endsWith(`/syncline/${name}.d.ts`)));
+  assert.deepEqual(missing, [], "compiled without these");
+}
+
+/** The packages that a template imports are in its manifest, with the ranges of the app in the folder above. */
+export async function checkTemplateManifest(machine: NodeMachine, name: string): Promise<void> {
+  const declared = async (...path: string[]): Promise<Readonly<Record<string, string>>> => {
+    const text = await Deno.readTextFile(machine.at(...path, "package.json"));
+    const { dependencies, devDependencies } = JSON.parse(text);
+    return { ...dependencies, ...devDependencies };
+  };
+  const [ranges, above] = await Promise.all([declared("my-app", name), declared("my-app")]);
+  const shared = Object.keys(ranges).filter((name) => name in above);
+  assert.ok(shared.includes("syncline"));
+  const rangesOf = (all: typeof ranges) => shared.map((name) => `${name}@${all[name]}`);
+  assert.deepEqual(rangesOf(ranges), rangesOf(above));
+  const imported = new Set<string>();
+  for await (const text of sourcesIn(machine.at("my-app", name))) {
+    for (const [, from = ""] of text.matchAll(/(?:\bfrom|\bimport)[\s(]+"([^"./][^"]*)"/g)) {
+      const [scope = "", inner] = from.split("/");
+      if (!from.startsWith("node:")) imported.add(scope.startsWith("@") ? `${scope}/${inner}` : scope);
+    }
+  }
+  assert.ok(imported.has("vitest") && imported.has("zod"), "imports were found");
+  assert.deepEqual([...imported].filter((name) => !(name in ranges)), [], `${name} does not declare these`);
+}
+
+async function* sourcesIn(folder: string): AsyncGenerator<string> {
+  for await (const { name, isDirectory } of Deno.readDir(folder)) {
+    const path = join(folder, name);
+    if (isDirectory && name !== "node_modules") yield* sourcesIn(path);
+    else if (/\.(?:tsx?|vue|svelte)$/.test(name)) yield await Deno.readTextFile(path);
+  }
 }
 
 const STRICT = { allowJs: true, checkJs: true, strict: true, noEmit: true, skipDefaultLibCheck: true };
