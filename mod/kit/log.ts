@@ -9,7 +9,7 @@ export interface Log {
   /** Called with each written line. Absent for a log that has only one receiver. */
   readonly receivers?: Set<LogReceiver>;
   /** Writes without forwarding to the receivers. Absent if there are none. */
-  readonly uncopied?: Log;
+  readonly stderrOnly?: Log;
 }
 
 /** A line with plain fields, as it is sent to another process or server. */
@@ -109,7 +109,7 @@ export function stderrLog({ debug, docsLink }: StderrLogOptions): Log {
     }
   };
   const isShown = (level: LogLevel) => debug || level !== "debug";
-  const uncopied: Log = (...line) => {
+  const stderrOnly: Log = (...line) => {
     if (isShown(line[0])) writeAt(new Date(), line);
   };
   const write: Log = (level, message, fields = {}) => {
@@ -120,7 +120,7 @@ export function stderrLog({ debug, docsLink }: StderrLogOptions): Log {
       forwardLine(receivers, { at: at.getTime(), level, message, fields: plainFields(fields) });
     }
   };
-  return Object.assign(write, { receivers, uncopied });
+  return Object.assign(write, { receivers, stderrOnly });
 }
 
 /** Passes a line to the receivers of a log. */

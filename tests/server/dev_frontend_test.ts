@@ -60,8 +60,8 @@ Deno.test("DV1 each log line appears once, with the function's name, and a flood
   const shown: string[] = [];
   let now = 1_000;
   // Telemetry exports the lines itself: the printer must not write copies.
-  const uncopied: Log = (level, message) => void shown.push(`${level} ${message}`);
-  const log = Object.assign((() => assert.fail("copied")) as Log, { uncopied });
+  const stderrOnly: Log = (level, message) => void shown.push(`${level} ${message}`);
+  const log = Object.assign((() => assert.fail("forwarded")) as Log, { stderrOnly });
   const lines = new FunctionLogPrinter(log, () => now);
   const ended = (
     udfPath: string,
@@ -97,11 +97,11 @@ Deno.test("DV1 each log line appears once, with the function's name, and a flood
   assert.equal(shown.at(-1), "info notes:calm: again");
 });
 
-Deno.test("[OT7] a log without copies writes only to standard error", () => {
+Deno.test("[OT7] a log without its receivers writes only to standard error", () => {
   const log = stderrLog({ debug: true });
   const copied: string[] = [];
   log.receivers?.add(({ message }) => copied.push(message));
-  log.uncopied?.("debug", "from a function");
+  log.stderrOnly?.("debug", "from a function");
   log("debug", "from the server");
   assert.deepEqual(copied, ["from the server"]);
 });

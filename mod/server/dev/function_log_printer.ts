@@ -18,7 +18,7 @@ export class FunctionLogPrinter implements RunObserver {
 
   /** Prints to `log` without its copies, because telemetry exports the lines of functions itself. */
   constructor(log: Log, now: () => number = Date.now) {
-    this.#log = log.uncopied ?? log;
+    this.#log = log.stderrOnly ?? log;
     this.#now = now;
   }
 
