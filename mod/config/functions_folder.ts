@@ -8,11 +8,6 @@ export const EXAMPLE_DIR = fileURLToPath(new URL("../../examples/chat", import.m
 /** Served until the first deploy if there is no app: a page without functions. */
 export const EMPTY_APP_DIR = fileURLToPath(new URL("empty_app", import.meta.url));
 
-/** Returns whether a folder is that of the bundled example or the empty app, also those of another installation. */
-export function isBundledFunctions(functionsDir: string): boolean {
-  return /\/(?:mod\/config\/empty_app|examples\/chat\/functions)$/.test(functionsDir);
-}
-
 export interface FunctionsFolder {
   /** Absolute. */
   readonly functionsDir: string;

@@ -1,6 +1,6 @@
 /** Turns parsed options into a server configuration: resolves folders, reads files, checks combinations. */
 import { join, relative, resolve } from "node:path";
-import { readDeployed, type VersionInfo, VersionStore } from "../functions/versions/mod.ts";
+import { type Manifest, readDeployed, VersionStore } from "../functions/versions/mod.ts";
 import { type AlertsConfig, defaultThresholds } from "../ops/alerts/mod.ts";
 import { machineMemoryBytes } from "../kit/processes/program.ts";
 import {
@@ -17,7 +17,7 @@ import {
   type TelemetryConfig,
 } from "./config.ts";
 import { readEnvFile } from "./env_file.ts";
-import { EMPTY_APP_DIR, EXAMPLE_DIR, isBundledFunctions, resolveFunctions } from "./functions_folder.ts";
+import { EMPTY_APP_DIR, EXAMPLE_DIR, resolveFunctions } from "./functions_folder.ts";
 import { memoryPlan } from "./memory.ts";
 import { telemetrySignals } from "../ops/limits.ts";
 import type { ExplicitValues, ServeOptions } from "./options.ts";
@@ -337,20 +337,20 @@ function clusterConfig(options: ServeOptions): ClusterConfig | null {
 }
 
 /** Returns the version that a data folder without deploys served last, or `null`. */
-async function lastServedVersion(dataDir: string): Promise<VersionInfo | null> {
+async function lastServedVersion(dataDir: string): Promise<Manifest | null> {
   try {
-    return await VersionStore.lastServed(
-      dataDir,
-      ({ madeFrom, functions }) => !isBundledFunctions(join(madeFrom, functions)),
-    );
+    return await VersionStore.lastServed(dataDir);
   } catch (error) {
-    throw new StartError(`Cannot read the versions in "${dataDir}": ${fileErrorReason(error)}`, {
-      cause: error,
-    });
+    throw new StartError(
+      `Cannot serve the version that "${dataDir}" served last: ${
+        fileErrorReason(error)
+      }. Start the server with --functions once`,
+      { cause: error },
+    );
   }
 }
 
-function lastServedWarnings(last: VersionInfo | null): string[] {
+function lastServedWarnings(last: Manifest | null): string[] {
   if (last === null) return [];
   const { hash, madeFrom, functions } = last;
   return [

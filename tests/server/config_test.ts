@@ -57,6 +57,12 @@ Deno.test("[SF4] DP9 the version served last is served without an app, unless it
       new RegExp(`^Nothing was deployed yet: serving version ${hash}, .*/app/functions"`),
     );
     assert.equal((await resolveConfig(serveOptions({ demo: true }))).deployed, null);
+    // An older version does not replace one that a power failure has damaged.
+    await Deno.writeTextFile(`data/versions/${hash}/version.json`, "");
+    await assert.rejects(
+      resolveConfig(serveOptions()),
+      new RegExp(`${hash}.*\\. Start the server with --functions once`),
+    );
     await Deno.mkdir("functions");
     assert.equal((await resolveConfig(serveOptions())).deployed, null);
   });

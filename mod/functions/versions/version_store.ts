@@ -2,7 +2,7 @@
 import { dirname, join, relative } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { TimeSlicer } from "../../kit/clock.ts";
-import { isDiskFull, removeIfThere, statIfThere, syncFolder } from "../../kit/durable_files.ts";
+import { isDiskFull, removeIfThere, statIfThere, syncFolder, writeDurably } from "../../kit/durable_files.ts";
 import { versionLimits } from "../limits.ts";
 import { type AppBundle, type AppPlace, BUNDLE_NAME, bundleApp } from "../packages/mod.ts";
 import { nameBelow } from "../packages/package_roots.ts";
@@ -132,8 +132,6 @@ export interface VersionInfo {
   readonly hash: string;
   readonly madeAt: number;
   readonly madeFrom: string;
-  /** Name of the functions folder, relative to `madeFrom`. */
-  readonly functions: string;
   /** When it was last loaded, milliseconds since the epoch, or `null`. */
   readonly servedAt: number | null;
   readonly files: number;
@@ -147,6 +145,10 @@ export class VersionError extends Error {
 
 /** Folder time of a version that was never loaded. */
 const NEVER = 0;
+/** File with the hash of the app's version that was served last. */
+const LAST_SERVED = "last_served";
+/** Functions folders of the bundled example and the empty app, also those of another installation. */
+const BUNDLED = /\/(?:mod\/config\/empty_app|examples\/chat\/functions)$/;
 
 export class VersionStore {
   readonly #dataDir: string;
@@ -161,18 +163,14 @@ export class VersionStore {
     this.#dir = dir;
   }
 
-  /** Returns the version of a data folder that was loaded last, of those that `accepts` returns true for, or `null`. */
-  static async lastServed(
-    dataDir: string,
-    accepts: (version: VersionInfo) => boolean,
-  ): Promise<VersionInfo | null> {
-    try {
-      const versions = await new VersionStore(dataDir, join(dataDir, "versions")).list();
-      return versions.find((version) => version.servedAt !== null && accepts(version)) ?? null;
-    } catch (error) {
-      if (error instanceof Deno.errors.NotFound) return null;
-      throw error;
-    }
+  /** Returns the app's version that was served last, or `null`. Throws if it is missing or damaged. */
+  static async lastServed(dataDir: string): Promise<Manifest | null> {
+    const dir = join(dataDir, "versions");
+    const hash = await readLastServed(dir);
+    if (hash === null) return null;
+    const manifest = isHash(hash) ? await readManifest(dir, hash) : null;
+    if (manifest === null) throw new VersionError(`The version ${hash}, which was served last, is missing`);
+    return manifest;
   }
 
   /** Opens the versions of a data folder. `folder` is their location in it. */
@@ -241,14 +239,13 @@ export class VersionStore {
       const manifest = this.#checked.get(name) ?? await readManifest(this.#dir, name).catch(() => null);
       const folder = await Deno.stat(join(this.#dir, name)).catch(() => null);
       if (manifest === null || folder === null) continue;
-      const { hash, madeAt, madeFrom, functions, files } = manifest;
+      const { hash, madeAt, madeFrom, files } = manifest;
       const sizes = Object.values(files);
       const servedAt = folder.mtime?.getTime() ?? NEVER;
       versions.push({
         hash,
         madeAt,
         madeFrom,
-        functions,
         servedAt: servedAt === NEVER ? null : servedAt,
         files: sizes.length,
         bytes: sizes.reduce((sum, { bytes }) => sum + bytes, 0),
@@ -269,6 +266,10 @@ export class VersionStore {
   async served({ hash }: Pick<Version, "hash">): Promise<void> {
     const now = new Date();
     await Deno.utime(join(this.#dir, hash), now, now);
+    const manifest = this.#checked.get(hash) ?? await readManifest(this.#dir, hash);
+    if (manifest !== null && !BUNDLED.test(join(manifest.madeFrom, manifest.functions))) {
+      await recordLastServed(this.#dir, hash);
+    }
     const [versions, deployed] = [await this.list(), await readDeployed(this.#dataDir).catch(() => null)];
     // A server without a functions folder starts with it, however old it is.
     const kept = new Set([hash, deployed?.current]);
@@ -379,4 +380,25 @@ export async function bundleContent(
   const bundle = await bundleApp(place);
   const functions = nameBelow(bundle.folder, place.functionsDir);
   return { content: { functions, files: { [BUNDLE_NAME]: sumOf(bundle.code) } }, bundle };
+}
+
+async function readLastServed(versionsDir: string): Promise<string | null> {
+  try {
+    return await Deno.readTextFile(join(versionsDir, LAST_SERVED));
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return null;
+    throw error;
+  }
+}
+
+/** Servers start while the disk is full: then no version is recorded, rather than an earlier one. */
+async function recordLastServed(versionsDir: string, hash: string): Promise<void> {
+  if (await readLastServed(versionsDir) === hash) return;
+  const path = join(versionsDir, LAST_SERVED);
+  try {
+    await writeDurably(path, hash);
+  } catch (error) {
+    if (!isDiskFull(error)) throw error;
+    await removeIfThere(path);
+  }
 }
