@@ -72,7 +72,8 @@ export async function cancelRestore(
   try {
     asked = await readMarker(dataDir);
   } catch (error) {
-    if (!(error instanceof BrokenMarkerError)) throw error;
+    // Which restore a broken marker staged is unknown.
+    if (!(error instanceof BrokenMarkerError) || stagedAt !== undefined) throw error;
     await cancelBroken(dataDir, error);
     return true;
   }
