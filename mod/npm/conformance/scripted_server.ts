@@ -158,7 +158,9 @@ class Connection {
 
   #reasonAgainstAdds(modifications: readonly Frame[]): string | null {
     const { queries } = this.#requests;
-    for (const { type, queryId = null, udfPath = null, args = null } of modifications) {
+    for (const modification of modifications) {
+      if (typeof modification !== "object" || modification === null) return "A modification is an object";
+      const { type, queryId = null, udfPath = null, args = null } = modification;
       if (type !== "Add") continue;
       const query = [udfPath, args];
       if (!isDeepStrictEqual(queries.get(queryId) ?? query, query)) {
