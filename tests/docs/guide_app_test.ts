@@ -75,6 +75,7 @@ function withReact(text: string): string {
       "vitest": new URL("vitest_stand_in.ts", import.meta.url).href,
       "react-native": new URL("native_stand_in.ts", import.meta.url).href,
       "expo-secure-store": new URL("native_stand_in.ts", import.meta.url).href,
+      "react-native-get-random-values": new URL("native_stand_in.ts", import.meta.url).href,
       "next/headers": new URL("server_stand_in.ts", import.meta.url).href,
       "@sveltejs/kit": new URL("server_stand_in.ts", import.meta.url).href,
       "vue": project.imports["vue"],
