@@ -93,8 +93,13 @@ async function documentsOf(table: string, source: Source): Promise<Blob> {
 /** Cancels the restore, but not one prepared in the meantime. Returns a sentence. */
 async function canceled({ stagedAt }: { readonly stagedAt: string }): Promise<string> {
   const path = `/api/admin/restore?${new URLSearchParams({ stagedAt })}`;
-  const { cancelled } = await (await adminSession.fetch(path, { method: "DELETE" })).json();
-  return cancelled
-    ? " The prepared restore was canceled."
-    : " The prepared restore was already canceled or replaced.";
+  try {
+    const { cancelled } = await (await adminSession.fetch(path, { method: "DELETE" })).json();
+    return cancelled
+      ? " The prepared restore was canceled."
+      : " The prepared restore was already canceled or replaced.";
+  } catch {
+    // The table is copied all the same.
+    return " The prepared restore could not be canceled: cancel it in Backups.";
+  }
 }

@@ -50,7 +50,8 @@ export function columnStyle(shown: readonly string[], columns: TableColumns): CS
     `calc(${CHECK} + ${widths.slice(0, end).reduce((sum, width) => sum + width, 0)}px)`;
   style["--frozen"] = `${CHECK} ${template(widths.slice(0, columns.frozen))}`;
   style["--frozen-width"] = widthTo(columns.frozen);
-  style["--others"] = template(widths.slice(columns.frozen));
+  // An empty property would make the whole template of a narrow screen invalid.
+  style["--others"] = template(widths.slice(columns.frozen)) || "0px";
   style["--row"] = widthTo(widths.length);
   return style as CSSProperties;
 }

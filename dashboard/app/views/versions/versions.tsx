@@ -83,8 +83,8 @@ export function Versions() {
             <p>
               To deploy to it, restart it without <code>--functions</code> and{" "}
               <code>--dev</code>, in a folder without a <code>functions</code>{" "}
-              folder. It continues with the version that it served last. Then deploy the same code first, so
-              that it appears here.
+              folder. It continues with the version that it served last; a server of a cluster serves no
+              functions until the first deploy. Then deploy the same code first, so that it appears here.
             </p>
             <FirstDeploy />
           </Empty>
