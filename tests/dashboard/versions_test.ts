@@ -32,7 +32,7 @@ testDashboard("rollback of deployed versions", {
       (route) => route.fulfill({ json: { pinned: true, versions: [], history: [], hasFrontend: false } }),
     );
     await page.reload();
-    await waitForText("It continues with the version that it served last.");
+    await waitForText("It continues with the version that it served last;");
     await page.getByText(`export SYNCLINE_URL=${server.url}`).waitFor();
     assert.deepEqual(await dashboard.violations(), []);
     await page.unrouteAll();
