@@ -48,7 +48,7 @@ export const PEERS: Readonly<Record<string, string>> = {
 export const FRAMEWORKS: readonly string[] = Object.keys(PEERS).filter((name) => name !== "zod");
 
 /** Entries of at most 1 KiB that need no framework of their own. */
-export const ADDITIONS = ["tanstack", "react-native", "token-cookie"] as const;
+export const SMALL_ENTRIES = ["tanstack", "react-native", "token-cookie"] as const;
 
 /** Left to the app's bundler. */
 export const EXTERNAL: readonly string[] = Object.keys(PEERS);

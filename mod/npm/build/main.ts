@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { refuseOtherKind, runBuild } from "../../build/output_file.ts";
 import { writeDeclarations } from "../../client/build/declarations.ts";
 import { sizeOf, writeModules } from "../../client/build/javascript.ts";
-import { ADDITIONS, BINDINGS, ENTRIES } from "../../client/build/package_files.ts";
+import { BINDINGS, ENTRIES, SMALL_ENTRIES } from "../../client/build/package_files.ts";
 import { copyTree, projectDir } from "./copy_tree.ts";
 import { createManifest, synclineManifest } from "./manifests.ts";
 import { writeConformance, writeProgram } from "./node_program.ts";
@@ -68,7 +68,7 @@ async function checkSizes(dir: string): Promise<boolean> {
   for (const name of BINDINGS) {
     fits.push(report(`syncline/${name}, additional`, await sizeOf(dir, ["client", name]) - core, 2 * KIB));
   }
-  for (const name of ADDITIONS) {
+  for (const name of SMALL_ENTRIES) {
     fits.push(report(`syncline/${name}, additional`, await sizeOf(dir, ["client", name]) - core, KIB));
   }
   const used = ["client", "react", "accounts", "react/accounts"];

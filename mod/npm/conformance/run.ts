@@ -7,7 +7,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { PlainError } from "../node/plain_error.ts";
 import { filled, type Json, listMismatch, mismatch, type Variables } from "./frames.ts";
-import { Incoming, type Patience } from "./incoming.ts";
+import { AsyncQueue, type StepTimeout } from "./async_queue.ts";
 import { type Connection, ScriptedServer } from "./scripted_server.ts";
 
 /** One line of a scenario. It has one of the members. */
@@ -130,7 +130,7 @@ async function runScenario(steps: readonly Step[], { driver, stepMs }: ScenarioO
     server,
     client,
     variables,
-    patience: { ms: stepMs, signal: failed.signal },
+    timeout: { ms: stepMs, signal: failed.signal },
   });
   for (const [i, step] of steps.entries()) {
     await Promise.race([run.step(step), failure]).catch((error) => {
@@ -146,36 +146,36 @@ class ScenarioRun {
   readonly #server: ScriptedServer;
   readonly #client: Driver;
   readonly #variables: Variables;
-  readonly #patience: Patience;
+  readonly #timeout: StepTimeout;
   #connection: Connection | null = null;
   #needs: readonly string[] = [];
 
-  constructor({ server, client, variables, patience }: {
+  constructor({ server, client, variables, timeout }: {
     readonly server: ScriptedServer;
     readonly client: Driver;
     readonly variables: Variables;
-    readonly patience: Patience;
+    readonly timeout: StepTimeout;
   }) {
     this.#server = server;
     this.#client = client;
     this.#variables = variables;
-    this.#patience = patience;
+    this.#timeout = timeout;
   }
 
   async step(step: Step): Promise<void> {
     if (step.needs !== undefined) this.#needs = step.needs;
     if (step.command !== undefined) this.#client.send(filled(step.command, this.#variables));
-    if (step.open) this.#connection = await this.#server.connections.next("A connection", this.#patience);
+    if (step.open) this.#connection = await this.#server.connections.next("A connection", this.#timeout);
     if (step.client !== undefined) await this.#frames(step.client);
     if (step.server !== undefined) this.#current.send(step.server, step.fragments);
     if (step.ping) this.#current.ping();
     if (step.ping || step.fragments !== undefined) {
-      await this.#current.pongs.next("The answer to a WebSocket ping", this.#patience);
+      await this.#current.pongs.next("The answer to a WebSocket ping", this.#timeout);
     }
     if (step.event !== undefined) await this.#events(step.event);
     if (step.close !== undefined) this.#current.socket.close(step.close, "");
     if (step.cut) this.#current.socket.terminate();
-    if (step.closed) await this.#current.closed.next("The end of the connection", this.#patience);
+    if (step.closed) await this.#current.closed.next("The end of the connection", this.#timeout);
   }
 
   /** Throws if the client sends more than the scenario expects. */
@@ -192,7 +192,7 @@ class ScenarioRun {
     const frames: Json[] = [];
     for (const each of patterns) {
       const what = `The frame ${JSON.stringify(each)}`;
-      const frame = await this.#current.frames.next(what, this.#patience);
+      const frame = await this.#current.frames.next(what, this.#timeout);
       frames.push(frame);
       const missing = frame["type"] === "Connect" &&
         this.#needs.find((feature) => !this.#current.features.includes(feature));
@@ -206,7 +206,7 @@ class ScenarioRun {
 
   async #events(pattern: Json): Promise<void> {
     if (!Array.isArray(pattern)) {
-      const event = await this.#client.events.next(`The event ${JSON.stringify(pattern)}`, this.#patience);
+      const event = await this.#client.events.next(`The event ${JSON.stringify(pattern)}`, this.#timeout);
       const reason = mismatch(pattern, event, this.#variables);
       if (reason !== null) throw new Error(`The driver reported ${JSON.stringify(event)}: ${reason}`);
       return;
@@ -218,7 +218,7 @@ class ScenarioRun {
     }
     const events: Json[] = [];
     for (const each of pattern) {
-      events.push(await this.#client.events.next(`The event ${JSON.stringify(each)}`, this.#patience));
+      events.push(await this.#client.events.next(`The event ${JSON.stringify(each)}`, this.#timeout));
     }
     const reason = listMismatch(pattern, events, this.#variables);
     if (reason !== null) throw new Error(`The driver reported ${JSON.stringify(events)}: ${reason}`);
@@ -245,7 +245,7 @@ const drivers = new Set<Driver>();
 
 /** The process of the client: commands on standard input, events on standard output, as lines of JSON. */
 class Driver implements AsyncDisposable {
-  readonly events = new Incoming<Json>();
+  readonly events = new AsyncQueue<Json>();
   readonly #child: ChildProcess;
   readonly #exit: Promise<void>;
   /** The last result of each query: clients may report an equal one again. */

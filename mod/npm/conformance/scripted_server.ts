@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from "node:util";
 // @ts-types="./ws.d.ts"
 import { type WebSocket, WebSocketServer } from "ws";
 import { filled, type Json, mismatch, type Variables } from "./frames.ts";
-import { Incoming } from "./incoming.ts";
+import { AsyncQueue } from "./async_queue.ts";
 
 type Frame = Readonly<Record<string, Json>>;
 
@@ -31,10 +31,10 @@ const ZERO: Json = { querySet: 0, identity: 0, ts: 0 };
 
 /** One connection of the client. */
 class Connection {
-  readonly frames = new Incoming<Frame>();
-  readonly closed = new Incoming<true>();
+  readonly frames = new AsyncQueue<Frame>();
+  readonly closed = new AsyncQueue<true>();
   /** Answers to the last WebSocket ping. */
-  readonly pongs = new Incoming<true>();
+  readonly pongs = new AsyncQueue<true>();
   readonly socket: WebSocket;
   readonly #variables: Variables;
   readonly #requests: Requests;
@@ -183,7 +183,7 @@ function parsed(text: string): Frame | null {
 
 /** Listens on a free port of this machine. */
 export class ScriptedServer implements AsyncDisposable {
-  readonly connections = new Incoming<Connection>();
+  readonly connections = new AsyncQueue<Connection>();
   readonly #http: Server = createServer((_request, response) => response.writeHead(404).end());
   readonly #sockets: WebSocketServer;
   readonly #open = new Set<WebSocket>();

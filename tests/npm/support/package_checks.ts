@@ -1,7 +1,7 @@
 /** Checks of the built package: sizes, modules and types of the client. Checks of the installed one: types and Node. */
 import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
-import { ADDITIONS, BINDINGS, ENTRIES, FRAMEWORKS } from "../../../mod/client/build/package_files.ts";
+import { SMALL_ENTRIES, BINDINGS, ENTRIES, FRAMEWORKS } from "../../../mod/client/build/package_files.ts";
 import { projectDir } from "../../support/processes/child.ts";
 import { LanguageServer } from "./language_server.ts";
 import type { NodeMachine } from "./node_machine.ts";
@@ -25,7 +25,7 @@ const BYTES_MAX = [
   5 * KIB,
   ...FEATURES.flatMap(() => [KIB, KIB]),
   ...BINDINGS.map(() => 2 * KIB),
-  ...ADDITIONS.map(() => KIB),
+  ...SMALL_ENTRIES.map(() => KIB),
   8 * KIB,
 ];
 
@@ -44,7 +44,7 @@ export function checkSizes(printed: string): void {
 /** The declarations of the client and the hooks, and those they import, need no package but the framework. */
 export async function checkClientTypes(): Promise<void> {
   const features = FEATURES.flatMap((name) => [`${name}.d.ts`, `react/${name}.d.ts`]);
-  const bindings = [...BINDINGS, ...ADDITIONS].map((name) => `${name}.d.ts`);
+  const bindings = [...BINDINGS, ...SMALL_ENTRIES].map((name) => `${name}.d.ts`);
   const waiting = ["client.d.ts", "react.d.ts", "react/account-forms.d.ts", ...features, ...bindings];
   const checked = new Set(waiting);
   for (let name = waiting.pop(); name !== undefined; name = waiting.pop()) {

@@ -1,5 +1,5 @@
-/** Items in the order in which they arrive. */
-export class Incoming<Item> {
+/** A queue whose consumer waits for items, in the order in which they arrive. */
+export class AsyncQueue<Item> {
   readonly #items: Item[] = [];
   #waiting: (() => void) | null = null;
 
@@ -14,7 +14,7 @@ export class Incoming<Item> {
   }
 
   /** Removes and returns the next item. Throws an error that names it when the time is over. */
-  async next(what: string, { ms, signal }: Patience): Promise<Item> {
+  async next(what: string, { ms, signal }: StepTimeout): Promise<Item> {
     const item = this.#items.shift();
     if (item !== undefined) return item;
     const lateError = () => new Error(`${what} did not arrive within ${ms / 1000} s`);
@@ -36,7 +36,7 @@ export class Incoming<Item> {
 }
 
 /** How long to wait for an item. */
-export interface Patience {
+export interface StepTimeout {
   readonly ms: number;
   /** Aborted when the scenario has failed for another reason. */
   readonly signal: AbortSignal;
