@@ -1,7 +1,7 @@
 /** Checks of the built package: sizes, modules and types of the client. Checks of the installed one: types and Node. */
 import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
-import { SMALL_ENTRIES, BINDINGS, ENTRIES, FRAMEWORKS } from "../../../mod/client/build/package_files.ts";
+import { BINDINGS, ENTRIES, FRAMEWORKS, SMALL_ENTRIES } from "../../../mod/client/build/package_files.ts";
 import { projectDir } from "../../support/processes/child.ts";
 import { LanguageServer } from "./language_server.ts";
 import type { NodeMachine } from "./node_machine.ts";
