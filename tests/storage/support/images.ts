@@ -10,6 +10,7 @@ export type ImageRequest = {
   readonly alpha?: number;
   readonly opaqueChannel?: boolean;
   readonly orientation?: number;
+  /** Random pixels, the same in every run. */
   readonly noise?: boolean;
   /** A single color, which needs few bytes at any size. */
   readonly flat?: boolean;
