@@ -1,8 +1,7 @@
 /** The dashboard's data view in a browser. */
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
-import { until } from "../support/waiting.ts";
-import { checkAppearances, checkDialog, testDashboard } from "./support/dashboard_page.ts";
+import { checkAppearances, checkDialog, testDashboard, until } from "./support/dashboard_page.ts";
 
 const WIDE = 500;
 const MARKUP = "<img src=x onerror=\"document.title='run'\"><b>bold</b>";

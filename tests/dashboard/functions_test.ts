@@ -1,8 +1,7 @@
 /** The dashboard's functions and logs in a browser. */
 import assert from "node:assert/strict";
 import { needs, onPath, type Service } from "../support/services.ts";
-import { until } from "../support/waiting.ts";
-import { checkAppearances, checkDialog, testDashboard } from "./support/dashboard_page.ts";
+import { checkAppearances, checkDialog, testDashboard, until } from "./support/dashboard_page.ts";
 
 const functions = {
   "schema.ts": `import { defineSchema, defineTable } from "syncline/server";

@@ -4,8 +4,7 @@ import { TestAuthenticator } from "../auth/support/test_authenticator.ts";
 import { codeOf, STEP_MS } from "../auth/support/test_factors.ts";
 import { defaultOptions } from "../server/support/fake_backend.ts";
 import { checkAccessibility } from "../support/accessibility.ts";
-import { until } from "../support/waiting.ts";
-import { admin, checkAppearances, checkDialog, testDashboard } from "./support/dashboard_page.ts";
+import { admin, checkAppearances, checkDialog, testDashboard, until } from "./support/dashboard_page.ts";
 
 const functions = {
   "accounts.ts": `import { untypedQuery } from "syncline/server";
@@ -745,7 +744,7 @@ testDashboard("users, administrators and settings", {
   });
 
   await t.step("an unknown view shows an error", async () => {
-    await go("nowhere");
+    await page.goto(`${server.url}/_/#/nowhere`);
     await waitForText("This page does not exist");
   });
 

@@ -4,8 +4,14 @@ import { Buffer } from "node:buffer";
 import { join } from "node:path";
 import { anonymous } from "../../mod/functions/identity.ts";
 import { startOfflineHost } from "../../mod/server/offline_host.ts";
-import { found, until } from "../support/waiting.ts";
-import { admin, checkAppearances, checkDialog, testDashboard } from "./support/dashboard_page.ts";
+import {
+  admin,
+  checkAppearances,
+  checkDialog,
+  found,
+  testDashboard,
+  until,
+} from "./support/dashboard_page.ts";
 
 const functions = {
   "schema.ts": `import { defineSchema, defineTable, id } from "syncline/server";
@@ -75,6 +81,11 @@ testDashboard("overview, files, schedule, backups and replication", {
     for (let i = 0; i < 3; i++) await call("notes:fail");
     // A function that does not exist is no issue.
     await call("notes:gone");
+    // The overview requests issues every 30 seconds, and the log stores runs a moment after they end.
+    await until(async () =>
+      (await asAdmin("_admin/alerts:issues", {}, "action"))
+        .some(({ text }: { text: string }) => text.startsWith("notes:fail failed in 3 of 3 calls"))
+    );
     await go("users");
     await go("overview");
     await waitForText("notes:fail failed in 3 of 3 calls in the last hour.");

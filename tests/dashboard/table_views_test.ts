@@ -1,7 +1,6 @@
 /** Columns, saved views and references of the data view, and the query console, in a browser. */
 import assert from "node:assert/strict";
-import { until } from "../support/waiting.ts";
-import { checkAppearances, testDashboard } from "./support/dashboard_page.ts";
+import { checkAppearances, testDashboard, until } from "./support/dashboard_page.ts";
 
 const functions = {
   "schema.ts": `import { defineSchema, defineTable, id } from "syncline/server";

@@ -66,6 +66,8 @@ export default crons;`,
       },
     );
     for (let i = 0; i < 2; i++) await call("app:add");
+    // The view requests versions when it opens, and every 15 seconds.
+    await go("users");
     await go("versions");
     await page.getByRole("row", { name: /live/ }).getByText(admin.email).waitFor();
   });

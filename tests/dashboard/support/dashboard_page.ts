@@ -3,10 +3,92 @@ import assert from "node:assert/strict";
 import type { BrowserContext, Locator, Page } from "playwright-core";
 import { type StartOptions, startTestServer, type TestServer } from "../../auth/server/test_server.ts";
 import { appearances, violations } from "../../support/accessibility.ts";
-import { launchChromium } from "../../support/chromium.ts";
+import { launchChromium, PAGE_WAIT_MS } from "../../support/chromium.ts";
 import { chromium, needs } from "../../support/services.ts";
+import { found as foundWithin, until as untilWithin, type UntilOptions } from "../../support/waiting.ts";
 
 export const admin = { email: "ada@example.com", password: "correct horse battery" };
+
+/** Time after which a step has failed, even if it waits for something that has no timeout. */
+const STEP_MS = 2 * 60_000;
+/** Time to read what a page shows after a failure, and how much of it an error contains. */
+const SHOWN_MS = 5_000;
+const SHOWN_CHARS = 2_000;
+
+/** Like the function of `support/waiting.ts`, but fails as early as other waits on a page. */
+export function until(holds: () => boolean | Promise<boolean>, options: UntilOptions = {}): Promise<void> {
+  return untilWithin(holds, { what: String(holds), timeoutMs: PAGE_WAIT_MS, ...options });
+}
+
+/** Like the function of `support/waiting.ts`, but fails as early as other waits on a page. */
+export function found<Value>(
+  look: () => Value | null | undefined | Promise<Value | null | undefined>,
+  options: UntilOptions = {},
+): Promise<Value> {
+  return foundWithin(look, { timeoutMs: PAGE_WAIT_MS, ...options });
+}
+
+type StepFunction = () => void | Promise<void>;
+
+/** Steps of a test. The first one that fails ends the test, because later steps depend on its state. */
+export interface Steps {
+  step(name: string, fn: StepFunction): Promise<void>;
+  /** A step that is ignored, for example because it needs a program that is not installed, does not end the test. */
+  step(
+    definition: { readonly name: string; readonly ignore?: boolean; readonly fn: StepFunction },
+  ): Promise<void>;
+}
+
+function stepsOf(t: Deno.TestContext, context: BrowserContext): Steps {
+  return {
+    async step(
+      definition: string | { readonly name: string; readonly ignore?: boolean; readonly fn: StepFunction },
+      given: StepFunction = () => {},
+    ) {
+      const { name, ignore = false, fn } = typeof definition === "string"
+        ? { name: definition, fn: given }
+        : definition;
+      const passed = await t.step({
+        name,
+        ignore,
+        async fn() {
+          try {
+            await withinStep(fn);
+          } catch (error) {
+            const message = error instanceof Error ? error.message : String(error);
+            throw new Error(`${message}\n${await shown(context)}`, { cause: error });
+          }
+        },
+      });
+      if (!passed && !ignore) throw new Error(`Later steps depend on "${name}", which failed.`);
+    },
+  };
+}
+
+async function withinStep(fn: StepFunction): Promise<void> {
+  const expired = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () => expired.reject(new Error(`The step has not ended after ${STEP_MS} ms.`)),
+    STEP_MS,
+  );
+  try {
+    await Promise.race([fn(), expired.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** What the pages of a browser show, for the error of a step. */
+async function shown(context: BrowserContext): Promise<string> {
+  const texts = await Promise.all(
+    context.pages().map(async (page) => {
+      const text = await page.locator("body").innerText({ timeout: SHOWN_MS })
+        .catch((error) => `(not readable: ${error.message})`);
+      return `${page.url()} shows:\n${text.slice(0, SHOWN_CHARS)}`;
+    }),
+  );
+  return texts.join("\n");
+}
 
 export interface DashboardPage {
   readonly server: TestServer;
@@ -35,7 +117,7 @@ export interface DashboardPage {
 export function testDashboard(
   name: string,
   { signedIn = true, ...options }: StartOptions & { readonly signedIn?: boolean },
-  paths: (dashboard: DashboardPage, t: Deno.TestContext) => Promise<void>,
+  paths: (dashboard: DashboardPage, t: Steps) => Promise<void>,
 ): void {
   Deno.test({
     ...needs(chromium, name),
@@ -70,7 +152,7 @@ export function testDashboard(
         );
         const dashboard = dashboardPage({ server, context, page });
         if (signedIn) await setUp(dashboard);
-        await paths(dashboard, t);
+        await paths(dashboard, stepsOf(t, context));
         // The browser logs rejected requests as errors; the page itself must log none.
         const own = faults.filter((fault) => !/status of 4\d\d|ERR_|WebSocket connection/.test(fault));
         assert.deepEqual(own, []);
@@ -102,6 +184,9 @@ function dashboardPage(
     button,
     async go(view) {
       await page.goto(`${server.url}/_/#/${view}`);
+      // The navigation and the view change together. Until then, the page shows the earlier view.
+      const [name = ""] = view.split(/[/?]/);
+      await page.locator(`nav a[aria-current=page][href="#/${name}"]`).waitFor({ state: "attached" });
       await page.locator("#view").waitFor();
     },
     waitForText: (text) => page.getByText(text, { exact: false }).first().waitFor(),
