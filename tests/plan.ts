@@ -24,17 +24,18 @@ const FROM_SOURCES = [
 /** Files with a separate process because they take long, slowest first. Update the order from the times of a run. */
 const SLOW = [
   "tests/npm/from_nothing_test.ts",
-  "tests/dashboard/server_test.ts",
   "tests/cluster/deploy_test.ts",
   "tests/server/serve_process_test.ts",
   "tests/cluster/faults_test.ts",
-  "tests/dashboard/data_test.ts",
+  "tests/dashboard/people_test.ts",
+  "tests/dashboard/functions_test.ts",
+  "tests/dashboard/server_test.ts",
   "tests/functions/host/misbehaviour_test.ts",
   "tests/ops/deploy/deploy_steps_test.ts",
   "tests/cluster/workers_test.ts",
   "tests/functions/packages/real_packages_test.ts",
   "tests/examples/chat_test.ts",
-  "tests/dashboard/people_test.ts",
+  "tests/dashboard/data_test.ts",
   "tests/hostile",
   "tests/docs/guide_app_test.ts",
   "tests/auth/server",
@@ -49,7 +50,6 @@ const SLOW = [
   "tests/functions/host/isolate_host_test.ts",
   "tests/cluster/servers_test.ts",
   "tests/cluster/chat_test.ts",
-  "tests/dashboard/functions_test.ts",
   "tests/ops/restore/process_test.ts",
   "tests/client/react/hooks_test.tsx",
   "tests/ops/replication/follower_test.ts",
@@ -100,6 +100,16 @@ const NOT_SHARED =
 /** Folders whose files share built files. */
 const BUILD = ["tests/build"];
 
+/** Files that share a browser. Each starts its own server. */
+const BROWSER_GROUPS = [
+  ["tests/dashboard/people_test.ts", "tests/dashboard/settings_test.ts", "tests/dashboard/live_test.ts"],
+  [
+    "tests/dashboard/functions_test.ts",
+    "tests/dashboard/versions_test.ts",
+    "tests/dashboard/table_views_test.ts",
+  ],
+];
+
 /** Files in one process: a crash takes all of them. */
 const FILES_MAX = 16;
 
@@ -123,19 +133,28 @@ export async function planJobs(
   );
   const isShared = (file: string) =>
     !isBelow([...SLOW, ...ISOLATED, ...FROM_SOURCES], file) && !NOT_SHARED.test(sources.get(file) ?? "");
-  const alone = ordered.filter((file) => !isShared(file))
-    .map((file): Job => ({ name: file, module: file, fromSources: isBelow(FROM_SOURCES, file) }));
+  const writeGroup = async (group: readonly string[], name: string): Promise<Job> => {
+    const path = join(folder, `${dirname(group[0] ?? "").replaceAll("/", "_")}_${name}.ts`);
+    const lines = group.map((file) =>
+      `import ${JSON.stringify(pathToFileURL(join(repository, file)).href)};\n`
+    );
+    await Deno.writeTextFile(path, lines.join(""));
+    return { name: `${group[0]} and ${group.length - 1} more`, module: path, fromSources: false };
+  };
+  const alone: Job[] = [];
+  for (const file of ordered.filter((file) => !isShared(file))) {
+    // The first file of a group decides when it starts.
+    const group = BROWSER_GROUPS.find((group) => group.includes(file))?.filter((one) => files.includes(one));
+    if (group === undefined) {
+      alone.push({ name: file, module: file, fromSources: isBelow(FROM_SOURCES, file) });
+    } else if (group[0] === file) alone.push(await writeGroup(group, `browser_${alone.length}`));
+  }
   const groups: Job[] = [];
   const shared = ordered.filter(isShared);
   const built = shared.filter((file) => isBelow(BUILD, file));
   for (const group of [built, ...groupsOf(shared.filter((file) => !built.includes(file)))]) {
     if (group.length === 0) continue;
-    const path = join(folder, `${dirname(group[0] ?? "").replaceAll("/", "_")}_${groups.length}.ts`);
-    const lines = group.map((file) =>
-      `import ${JSON.stringify(pathToFileURL(join(repository, file)).href)};\n`
-    );
-    await Deno.writeTextFile(path, lines.join(""));
-    groups.push({ name: `${group[0]} and ${group.length - 1} more`, module: path, fromSources: false });
+    groups.push(await writeGroup(group, String(groups.length)));
   }
   const jobs: Job[] = [];
   for (const [at, job] of alone.entries()) {

@@ -1,8 +1,8 @@
 /** A server and a browser with the dashboard, shared by the steps of a test file. */
 import assert from "node:assert/strict";
-import type { BrowserContext, Locator, Page } from "playwright-core";
+import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
 import { type StartOptions, startTestServer, type TestServer } from "../../auth/server/test_server.ts";
-import { appearances, violations } from "../../support/accessibility.ts";
+import { checkAccessibility, violations } from "../../support/accessibility.ts";
 import { launchChromium, PAGE_WAIT_MS } from "../../support/chromium.ts";
 import { chromium, needs } from "../../support/services.ts";
 import { found as foundWithin, until as untilWithin, type UntilOptions } from "../../support/waiting.ts";
@@ -113,6 +113,11 @@ export interface DashboardPage {
   violations(): Promise<string[]>;
 }
 
+/** The browser of all tests in this process. */
+let browser: Promise<Browser> | null = null;
+
+Deno.test.afterAll(async () => await (await browser)?.close());
+
 /** Registers a test on a server and a browser. The administrator is signed in unless `signedIn` is false. */
 export function testDashboard(
   name: string,
@@ -132,9 +137,10 @@ export function testDashboard(
           ...options.config,
         },
       });
-      const browser = await launchChromium();
+      const context = await (await (browser ??= launchChromium())).newContext({
+        viewport: { width: 1280, height: 800 },
+      });
       try {
-        const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
         const page = await context.newPage();
         const faults: string[] = [];
         page.on("pageerror", (error) => faults.push(error.message));
@@ -157,7 +163,7 @@ export function testDashboard(
         const own = faults.filter((fault) => !/status of 4\d\d|ERR_|WebSocket connection/.test(fault));
         assert.deepEqual(own, []);
       } finally {
-        await browser.close();
+        await context.close();
       }
     },
   });
@@ -211,35 +217,20 @@ function dashboardPage(
 }
 
 /** Checks views with axe in light and dark theme, on a desktop and on a phone. */
-export async function checkAppearances(
-  { page, go, violations }: DashboardPage,
-  views: readonly string[],
-): Promise<void> {
-  for (const { name, colorScheme, width } of appearances) {
-    await page.emulateMedia({ colorScheme });
-    await page.setViewportSize({ width, height: 800 });
-    for (const view of views) {
-      await go(view);
-      await page.waitForFunction(() => !document.querySelector("#view")?.textContent?.includes("Loading…"));
-      assert.deepEqual(await violations(), [], `${view}, ${name}`);
-      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-      assert.equal(wide, 0, `${view}, ${name}: the page scrolls horizontally`);
-      if (name === "phone") await checkTables(page, view);
-    }
-  }
-  await page.emulateMedia({ colorScheme: "light" });
-  // Between a phone and a desktop, cells must not be covered by the actions of their row.
-  await page.setViewportSize({ width: 1024, height: 800 });
+export async function checkAppearances({ page, go }: DashboardPage, views: readonly string[]): Promise<void> {
   for (const view of views) {
     await go(view);
     await page.waitForFunction(() => !document.querySelector("#view")?.textContent?.includes("Loading…"));
+    await checkAccessibility(page, view, () => checkTables(page, view));
+    // Between a phone and a desktop, cells must not be covered by the actions of their row.
+    await page.setViewportSize({ width: 1024, height: 800 });
     const covered = await page.locator(".table[data-actions]").evaluateAll((all) =>
       all.filter((one) => one.scrollWidth > (one.parentElement?.clientWidth ?? 0))
         .map((one) => one.textContent?.slice(0, 80))
     );
     assert.deepEqual(covered, [], `${view}: actions cover cells`);
+    await page.setViewportSize({ width: 1280, height: 800 });
   }
-  await page.setViewportSize({ width: 1280, height: 800 });
 }
 
 /** Checks that tables fit on a phone, and that the titles of columns do not cover the values of cards. */
