@@ -11,6 +11,7 @@ import { codeOf, STEP_MS } from "../auth/support/test_factors.ts";
 import { testConfig } from "../server/support/fake_backend.ts";
 import { checkAccessibility } from "../support/accessibility.ts";
 import { launchChromium } from "../support/chromium.ts";
+import { stepsOf } from "../support/page_steps.ts";
 import { projectDir } from "../support/processes/child.ts";
 import { chromium, needs } from "../support/services.ts";
 import { TempFolder } from "../support/temp_folder.ts";
@@ -137,9 +138,10 @@ Deno.test({
       });
       const present = (enabled: boolean) =>
         cdp.send("WebAuthn.setAutomaticPresenceSimulation", { authenticatorId, enabled });
+      const { step } = stepsOf(t, context);
       let secret = "";
 
-      await t.step("AF1 sign-up, and an address that is in use", async () => {
+      await step("AF1 sign-up, and an address that is in use", async () => {
         await checkLooks("sign in");
         await button("New here? Create an account").click();
         assert.equal(await page.evaluate(() => document.activeElement?.getAttribute("name")), "email");
@@ -165,7 +167,7 @@ Deno.test({
         await checkLooks("error");
       });
 
-      await t.step("AF1 sign-in after a wrong password", async () => {
+      await step("AF1 sign-in after a wrong password", async () => {
         await button("You have an account? Sign in").click();
         await signIn("wrong horse");
         await alert("The email address or the password is wrong.");
@@ -173,7 +175,7 @@ Deno.test({
         await signedIn();
       });
 
-      await t.step("AF1 the second factor is set up, and sign-ins ask for it", async () => {
+      await step("AF1 the second factor is set up, and sign-ins ask for it", async () => {
         await openAccount();
         await button("Set up an authenticator app").click();
         await page.getByLabel("Password").fill("wrong horse");
@@ -223,7 +225,7 @@ Deno.test({
         await signedIn();
       });
 
-      await t.step("AF1 a passkey is added after a proof of the factor, named, and signs in", async () => {
+      await step("AF1 a passkey is added after a proof of the factor, named, and signs in", async () => {
         await openAccount();
         await button("Sign out").last().waitFor();
         await present(true);
@@ -254,7 +256,7 @@ Deno.test({
         await passkeys.filter({ hasText: "LaptopLast used" }).waitFor();
       });
 
-      await t.step("AF3 the list of sessions names devices, and signs them out", async () => {
+      await step("AF3 the list of sessions names devices, and signs them out", async () => {
         const other = await context.browser()?.newContext({
           userAgent: "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
         });
@@ -277,7 +279,7 @@ Deno.test({
         await other?.close();
       });
 
-      await t.step(
+      await step(
         "AF1 the second factor is turned off, and a new one needs a proof of the passkey",
         async () => {
           await button("Turn off").click();

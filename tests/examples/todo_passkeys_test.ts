@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
 import { launchChromium } from "../support/chromium.ts";
+import { stepsOf } from "../support/page_steps.ts";
 import { Child } from "../support/processes/child.ts";
 import { chromium, needs } from "../support/services.ts";
 import { TempFolder } from "../support/temp_folder.ts";
@@ -57,8 +58,9 @@ Deno.test(needs(chromium, "PK1 a user adds passkeys and signs in with them in a 
     const button = (name: string) => page.getByRole("button", { name, exact: true });
     const entries = page.getByRole("list", { name: "Passkeys" }).getByRole("listitem");
     const openAccount = () => page.locator("#me").click();
+    const { step } = stepsOf(t, context);
 
-    await t.step("PK6 a user adds a passkey with the password", async () => {
+    await step("PK6 a user adds a passkey with the password", async () => {
       await page.goto(url);
       await button("New here? Create an account").click();
       await page.getByLabel("Email address").fill("ada@example.com");
@@ -80,7 +82,7 @@ Deno.test(needs(chromium, "PK1 a user adds passkeys and signs in with them in a 
       await present(false);
     });
 
-    await t.step("PK6 the device refuses a second passkey for the account", async () => {
+    await step("PK6 the device refuses a second passkey for the account", async () => {
       await present(true);
       await button("Add a passkey").click();
       await page.locator(".passkeys [role=alert]").filter({ hasText: /./ }).waitFor();
@@ -98,7 +100,7 @@ Deno.test(needs(chromium, "PK1 a user adds passkeys and signs in with them in a 
       await button("Sign in with a passkey").click();
     };
 
-    await t.step("PK1 the passkey signs in from the button, without an address", async () => {
+    await step("PK1 the passkey signs in from the button, without an address", async () => {
       await signOut();
       await signIn();
       await page.getByText("A fresh start.").waitFor();
@@ -107,14 +109,14 @@ Deno.test(needs(chromium, "PK1 a user adds passkeys and signs in with them in a 
       await entries.filter({ hasText: "last used" }).waitFor();
     });
 
-    await t.step("PK1 the passkey is renamed", async () => {
+    await step("PK1 the passkey is renamed", async () => {
       await button("Rename").click();
       await page.getByLabel("New name").fill("Laptop");
       await button("Save").click();
       await entries.filter({ hasText: "Laptop" }).waitFor();
     });
 
-    await t.step("PK2 a passkey without user verification does not sign in", async () => {
+    await step("PK2 a passkey without user verification does not sign in", async () => {
       await signOut();
       await cdp.send("WebAuthn.setUserVerified", { authenticatorId, isUserVerified: false });
       await signIn();
@@ -127,7 +129,7 @@ Deno.test(needs(chromium, "PK1 a user adds passkeys and signs in with them in a 
       await present(false);
     });
 
-    await t.step("PK4 a copy of the authenticator with an older counter is refused", async () => {
+    await step("PK4 a copy of the authenticator with an older counter is refused", async () => {
       await openAccount();
       await signOut();
       const [original] = await credentials();
@@ -145,7 +147,7 @@ Deno.test(needs(chromium, "PK1 a user adds passkeys and signs in with them in a 
       await present(false);
     });
 
-    await t.step("PK1 the field of the form offers the passkey", async () => {
+    await step("PK1 the field of the form offers the passkey", async () => {
       await openAccount();
       await signOut();
       await present(true);
@@ -158,7 +160,7 @@ Deno.test(needs(chromium, "PK1 a user adds passkeys and signs in with them in a 
       await page.reload();
     });
 
-    await t.step("PK5 a removed passkey signs in no more", async () => {
+    await step("PK5 a removed passkey signs in no more", async () => {
       await openAccount();
       await button("Remove").click();
       await entries.first().waitFor({ state: "detached" });
@@ -168,7 +170,7 @@ Deno.test(needs(chromium, "PK1 a user adds passkeys and signs in with them in a 
       await present(false);
     });
 
-    await t.step("AN2 a visitor without an account signs up with a passkey and keeps the lists", async () => {
+    await step("AN2 a visitor without an account signs up with a passkey and keeps the lists", async () => {
       await cdp.send("WebAuthn.clearCredentials", { authenticatorId });
       await page.reload();
       await button("Try it without an account").click();

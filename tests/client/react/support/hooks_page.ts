@@ -4,10 +4,13 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { packageAliases } from "../../../../examples/chat/build/npm_packages.ts";
 import { ServerProcess } from "../../../support/processes/server_process.ts";
-import { launchChromium } from "../../../support/chromium.ts";
+import { launchChromium, PAGE_WAIT_MS } from "../../../support/chromium.ts";
 import type { Scenarios } from "../page/main.tsx";
 import { TempFolder } from "../../../support/temp_folder.ts";
 import { codeOf } from "../../../auth/support/test_factors.ts";
+
+/** Time to read what the page shows after a scenario has not ended. */
+const PAGE_TEXT_MS = 5_000;
 
 export interface HooksPage {
   readonly url: string;
@@ -42,12 +45,24 @@ export async function withHooksPage(test: (page: HooksPage) => Promise<void>): P
       url,
       server,
       run: async (name, ...[options]) => {
-        const result = await page.evaluate(
+        // Playwright limits no scripts. Later scenarios fail at once, because the page is closed.
+        const expired = Promise.withResolvers<never>();
+        const timer = setTimeout(async () => {
+          const text = await page.locator("body").innerText({ timeout: PAGE_TEXT_MS }).catch(String);
+          expired.reject(
+            new Error(
+              `The scenario "${name}" has not ended after ${PAGE_WAIT_MS} ms. The page shows:\n${text}`,
+            ),
+          );
+          await page.close();
+        }, PAGE_WAIT_MS);
+        const ended = page.evaluate(
           ([name, options]) =>
             (globalThis as unknown as { run(name: unknown, options: unknown): Promise<unknown> })
               .run(name, options),
           [name, options] as const,
         );
+        const result = await Promise.race([ended, expired.promise]).finally(() => clearTimeout(timer));
         if (errors.length > 0) throw new Error(`Errors on the page: ${errors.splice(0).join(", ")}`);
         return result as never;
       },
