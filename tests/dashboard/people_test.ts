@@ -716,6 +716,8 @@ testDashboard("users, administrators and settings", {
         ["restore table", "Restore one table or everything"],
         ["missing index", "Functions"],
         ["failed week", "Errors in the last 7 days"],
+        // No entry has both words.
+        ["failed parcel", "Errors in the last 24 hours"],
       ] as const
     ) {
       await keys("Control+k");

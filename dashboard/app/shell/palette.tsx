@@ -45,6 +45,14 @@ function scoreOf(value: string, search: string, keywords: readonly string[] = []
   return begin([...words, ...keywords.flatMap(wordsOf)]) ? 0.5 : 0;
 }
 
+/** Ranks an entry by how many words of the search it matches, if no entry matches all of them. */
+function partialScoreOf(value: string, search: string, keywords: readonly string[] = []): number {
+  const wanted = wordsOf(search);
+  const words = [value, ...keywords].flatMap(wordsOf);
+  const matched = wanted.filter((word) => word.length > 2 && words.some((other) => other.startsWith(word)));
+  return matched.length === 0 ? 0 : 0.5 * matched.length / wanted.length;
+}
+
 /** Unlike `go`, asks about unsaved edits. */
 function visit(...to: Parameters<typeof href>): void {
   location.hash = href(...to);
@@ -69,8 +77,12 @@ const ID = /^[0-9a-z]{16,64}$/;
 function Entries({ done }: { readonly done: () => void }) {
   const [text, setText] = useState("");
   const groups = useEntries(text.trim());
+  const matchesAll = groups.some(([, entries]) =>
+    entries.some(({ value, words }) => scoreOf(value, text, words) > 0)
+  );
+  const score = matchesAll ? scoreOf : partialScoreOf;
   return (
-    <Command label="Command palette" filter={scoreOf}>
+    <Command label="Command palette" filter={score}>
       <Command.Input
         placeholder="Go to a table, a function, a view…"
         autoFocus
@@ -79,7 +91,7 @@ function Entries({ done }: { readonly done: () => void }) {
       />
       <Command.List>
         <Command.Empty>No results.</Command.Empty>
-        {bestFirst(groups, text).map(([heading, entries]) =>
+        {bestFirst(groups, text, score).map(([heading, entries]) =>
           entries.length > 0 && (
             <Command.Group key={heading} heading={heading}>
               {entries.map(({ icon, text, value, words, run }) => (
@@ -106,10 +118,10 @@ function Entries({ done }: { readonly done: () => void }) {
 type Group = readonly [heading: string, entries: readonly Entry[]];
 
 /** Sorts groups by their best match. The library only sorts the entries of a group. */
-function bestFirst(groups: readonly Group[], text: string): readonly Group[] {
+function bestFirst(groups: readonly Group[], text: string, score: typeof scoreOf): readonly Group[] {
   if (text.trim() === "") return groups;
   const bestOf = ([, entries]: Group) =>
-    Math.max(0, ...entries.map(({ value, words }) => scoreOf(value, text, words)));
+    Math.max(0, ...entries.map(({ value, words }) => score(value, text, words)));
   return groups.toSorted((a, b) => bestOf(b) - bestOf(a));
 }
 
