@@ -24,11 +24,17 @@ export const add = untypedMutation({ args: { text: z.string() }, handler: (ctx, 
 export const secret = untypedAction({ args: {}, handler: (ctx) => ctx.env });
 export const hang = untypedAction({ args: {}, handler: () => new Promise((resolve) => setTimeout(resolve, 600_000)) });
 `;
+const LOOP = `
+import { untypedMutation } from "syncline/server";
+export const run = untypedMutation({ args: {}, handler: () => { for (;;); } });
+`;
 
 interface App extends AsyncDisposable {
   readonly dir: string;
   readonly dataDir: string;
   readonly functionsDir: string;
+  /** The command line of a server. */
+  args(flags: readonly string[]): string[];
   /** Starts a server and waits until it serves. */
   serve(
     flags?: readonly string[],
@@ -81,6 +87,7 @@ async function app(files: Record<string, string> = { "schema.ts": SCHEMA, "notes
     dir,
     dataDir,
     functionsDir,
+    args,
     async serve(flags = [], runtimeFlags, folder) {
       const child = new Child({ args: args(flags, runtimeFlags, folder) });
       try {
@@ -92,90 +99,111 @@ async function app(files: Record<string, string> = { "schema.ts": SCHEMA, "notes
       }
     },
     async run(flags) {
-      const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-        args: args(flags),
-        cwd: projectDir,
-        env: { NO_COLOR: "1" },
-      }).output();
-      const decoder = new TextDecoder();
-      return { code, output: decoder.decode(stdout) + decoder.decode(stderr) };
+      const child = new Child({ args: args(flags) });
+      const { code } = await child.exited;
+      // Waits for the rest of the output.
+      await child[Symbol.asyncDispose]();
+      return { code, output: child.lastOutput };
     },
     [Symbol.asyncDispose]: () => Deno.remove(dir, { recursive: true }),
   };
 }
 
-Deno.test("a served app answers calls, and SIGTERM ends it with exit code 0", async () => {
-  await using a = await app();
-  await using server = await a.serve();
-  const added = await server.call("mutation", "notes:add", { text: "hello" });
-  assert.equal(added.status, "success", JSON.stringify(added));
-  assert.deepEqual((await server.call("query", "notes:list")).value, ["hello"]);
-  const health = await (await fetch(`${server.url}/api/health`)).json();
-  assert.deepEqual(health, { status: "ok", ts: added.ts });
-  // The folder may have been there before, open to others: the files are not.
-  for await (const { name, isFile } of Deno.readDir(a.dataDir)) {
-    const { mode } = await Deno.stat(join(a.dataDir, name));
-    if (isFile) assert.equal((mode ?? 0) & 0o077, 0, name);
-  }
-  assert.equal((await server.signal("SIGTERM")).code, 0);
-});
-
-Deno.test("HE4 a server whose listener was closed by the runtime reports it and exits with code 1", async () => {
-  await using a = await app();
-  await using server = await a.serve([], ["--preload", "tests/server/support/serve_until_asked.ts"]);
-  const socket = new WebSocket(`${server.url.replace("http", "ws")}/end-of-port`);
-  socket.addEventListener("error", () => {});
-  assert.equal((await server.child.exited).code, 1);
-  assert.match(server.child.lastOutput, /cannot continue and stops\. Restart it error="[^"]*closed the port/);
-});
-
-Deno.test("writes survive a restart, also after kill -9", async () => {
-  await using a = await app();
-  for (const [signal, expected] of [["SIGTERM", []], ["SIGKILL", ["SIGTERM"]]] as const) {
-    await using server = await a.serve();
-    assert.deepEqual((await server.call("query", "notes:list")).value, expected);
-    await server.call("mutation", "notes:add", { text: signal });
-    await server.signal(signal);
-  }
-  await using server = await a.serve();
-  assert.deepEqual((await server.call("query", "notes:list")).value, ["SIGTERM", "SIGKILL"]);
-});
-
-Deno.test({
-  name: "kill -9 during an endless mutation releases the database for the next server",
-  // Elsewhere nothing ends a process with its parent.
-  ignore: Deno.build.os !== "linux",
-  async fn() {
-    await using a = await app();
-    await Deno.writeTextFile(
-      join(a.functionsDir, "loop.ts"),
-      'import { untypedMutation } from "syncline/server";\n' +
-        "export const run = untypedMutation({ args: {}, handler: () => { for (;;); } });\n",
-    );
-    const killed = await a.serve();
-    const looping = killed.call("mutation", "loop:run").catch(() => "cut off");
-    // A runner has to start for this, which takes longer than the other call takes to reach the writer.
-    assert.equal((await killed.call("action", "notes:secret")).status, "success");
-    await killed.signal("SIGKILL");
-    assert.equal(await looping, "cut off");
-    await killed[Symbol.asyncDispose]();
-    await using server = await a.serve();
-    assert.equal((await server.call("mutation", "notes:add", { text: "y" })).status, "success");
-  },
-});
-
-Deno.test("DP9 a server without its functions folder serves the last version, and deploys replace it", async () => {
-  await using a = await app();
+Deno.test("a data folder serves the same app from server to server, whichever way each ends", async (t) => {
+  await using a = await app({ "schema.ts": SCHEMA, "notes.ts": NOTES, "loop.ts": LOOP });
+  const envFile = join(a.dir, "app.env");
+  await Deno.writeTextFile(envFile, "KEY=value\n");
   {
-    await using first = await a.serve();
-    await first.call("mutation", "notes:add", { text: "kept" });
-    await first.signal("SIGTERM");
+    await using server = await a.serve(["--env-file", envFile]);
+    await t.step("a served app answers calls, and its files are private", async () => {
+      const added = await server.call("mutation", "notes:add", { text: "first" });
+      assert.equal(added.status, "success", JSON.stringify(added));
+      assert.deepEqual((await server.call("query", "notes:list")).value, ["first"]);
+      const health = await (await fetch(`${server.url}/api/health`)).json();
+      assert.deepEqual(health, { status: "ok", ts: added.ts });
+      // The folder may have been there before, open to others: the files are not.
+      for await (const { name, isFile } of Deno.readDir(a.dataDir)) {
+        const { mode } = await Deno.stat(join(a.dataDir, name));
+        if (isFile) assert.equal((mode ?? 0) & 0o077, 0, name);
+      }
+    });
+    await t.step("actions see the environment file, and none of the server's environment", async () => {
+      assert.deepEqual((await server.call("action", "notes:secret")).value, { KEY: "value" });
+    });
+    await t.step(
+      "a second server on the same data folder ends with exit code 1 and names the first",
+      async () => {
+        const second = await a.run([]);
+        assert.equal(second.code, 1);
+        assert.match(second.output, new RegExp(`Another server \\(process ${server.child.pid}\\)`));
+        assert.doesNotMatch(second.output, /\n\s+at /, "no stack trace");
+      },
+    );
+    await t.step(
+      "isolates keep running when a signal for the server reaches its whole process group",
+      async () => {
+        const isolates = await childrenOf(server.child.pid);
+        assert.ok(isolates.length >= 3, "a writer, a reader and a runner");
+        for (const pid of isolates) {
+          for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) Deno.kill(pid, signal);
+        }
+        assert.equal((await server.call("mutation", "notes:add", { text: "second" })).status, "success");
+        assert.deepEqual(await childrenOf(server.child.pid), isolates);
+      },
+    );
+    await t.step("SIGTERM closes sockets with 1012 and ends the server with exit code 0", async () => {
+      const socket = new WebSocket(`${server.url.replace("http", "ws")}/api/sync`);
+      const closed = new Promise<CloseEvent>((resolve) => socket.addEventListener("close", resolve));
+      await new Promise((resolve) => socket.addEventListener("open", resolve));
+      assert.equal((await server.signal("SIGTERM")).code, 0);
+      assert.equal((await closed).code, 1012);
+    });
   }
+  // Elsewhere nothing ends a process with its parent.
+  const isLooping = Deno.build.os === "linux";
+  await t.step(
+    `writes survive a restart, and kill -9${isLooping ? " during an endless mutation" : ""}`,
+    async () => {
+      await using server = await a.serve();
+      assert.deepEqual((await server.call("query", "notes:list")).value, ["first", "second"]);
+      await server.call("mutation", "notes:add", { text: "third" });
+      const looping = isLooping ? server.call("mutation", "loop:run").catch(() => "cut off") : "cut off";
+      // A runner has to start for this, which takes longer than the other call takes to reach the writer.
+      assert.equal((await server.call("action", "notes:secret")).status, "success");
+      await server.signal("SIGKILL");
+      assert.equal(await looping, "cut off");
+    },
+  );
+  await t.step("a second signal immediately ends a server that waits for a running call", async () => {
+    await using server = await a.serve();
+    const hanging = server.call("action", "notes:hang").catch(() => "cut off");
+    // The call must have started: a mutation sent after it is answered only when the server has read both.
+    await server.call("mutation", "notes:add", { text: "fourth" });
+    assert.deepEqual((await server.call("query", "notes:list")).value, [
+      "first",
+      "second",
+      "third",
+      "fourth",
+    ]);
+    Deno.kill(server.child.pid, "SIGTERM");
+    await server.child.line(/Stopping/);
+    assert.equal((await server.signal("SIGINT")).code, 130);
+    await hanging;
+  });
+  await t.step(
+    "DP9 a server without its functions folder serves the last version, and deploys replace it",
+    () => checkServingWithoutFolder(a),
+  );
+});
+
+/** Expects four notes in the database, and leaves a folder without functions. */
+async function checkServingWithoutFolder(a: App): Promise<void> {
+  const notes = ["first", "second", "third", "fourth"];
   await Deno.rename(a.functionsDir, `${a.functionsDir}-elsewhere`);
   let hash = "";
   {
     await using server = await a.serve([], [], []);
-    assert.deepEqual((await server.call("query", "notes:list")).value, ["kept"]);
+    assert.deepEqual((await server.call("query", "notes:list")).value, notes);
     await until(() => /\bsetup +http/.test(server.child.lastOutput));
     [, hash = ""] =
       /WARN\s+Nothing was deployed yet: serving version (\w{32})/i.exec(server.child.lastOutput) ?? [];
@@ -187,7 +215,11 @@ Deno.test("DP9 a server without its functions folder serves the last version, an
     });
     const headers = { Authorization: `Bearer ${(await setup.json()).accessToken}` };
     const deploy = async (notes: string) => {
-      const { bytes } = await bundleOf({ "functions/schema.ts": SCHEMA, "functions/notes.ts": notes });
+      const { bytes } = await bundleOf({
+        "functions/schema.ts": SCHEMA,
+        "functions/notes.ts": notes,
+        "functions/loop.ts": LOOP,
+      });
       const response = await fetch(`${server.url}/api/admin/functions`, {
         method: "PUT",
         headers,
@@ -201,7 +233,7 @@ Deno.test("DP9 a server without its functions folder serves the last version, an
     assert.deepEqual(await deploy(NOTES), { hash, previous: hash, swapped: true, functions: none });
     const second = await deploy(`${NOTES}export const count = untypedQuery({ handler: () => 1 });`);
     assert.deepEqual([second.previous, second.functions.added], [hash, ["notes:count"]]);
-    assert.deepEqual((await server.call("query", "notes:list")).value, ["kept"]);
+    assert.deepEqual((await server.call("query", "notes:list")).value, notes);
     hash = second.hash;
     await server.signal("SIGTERM");
   }
@@ -209,21 +241,48 @@ Deno.test("DP9 a server without its functions folder serves the last version, an
   assert.equal((await last.call("query", "notes:count")).value, 1);
   await until(() => last.child.lastOutput.includes(`version ${hash}`));
   assert.doesNotMatch(last.child.lastOutput, /Nothing was deployed/);
+}
+
+Deno.test("--dev waits for an edit of a broken app, loads edits immediately, keeps the old code if one is broken, and reports type errors", async () => {
+  await using a = await app({ "schema.ts": SCHEMA, "notes.ts": 'throw new Error("broken at first");\n' });
+  const file = join(a.functionsDir, "notes.ts");
+  await using child = new Child({ args: a.args(["--dev"]) });
+  await child.line(/Waiting for the next edit/);
+  const served = child.line(/http:\/\/127\.0\.0\.1:\d+/);
+  await Deno.writeTextFile(file, NOTES);
+  const [url] = await served;
+  const server = new Served(child, url);
+  assert.deepEqual((await server.call("query", "notes:list")).value, []);
+  await server.call("mutation", "notes:add", { text: "kept" });
+  const reloaded = child.line(/Functions reloaded/);
+  await Deno.writeTextFile(file, NOTES.replace("note.text)", "note.text.toUpperCase())"));
+  await reloaded;
+  assert.deepEqual((await server.call("query", "notes:list")).value, ["KEPT"]);
+  const broken = child.line(/notes\.ts:\d+/);
+  await Deno.writeTextFile(file, `${NOTES}\nthrow new Error("broken edit");\n`);
+  await broken;
+  assert.deepEqual((await server.call("query", "notes:list")).value, ["KEPT"]);
+  const typed = child.line(/TS2322/);
+  await Deno.writeTextFile(file, `${NOTES}\nexport const wrong: number = "text";\n`);
+  await typed;
+  assert.deepEqual((await server.call("query", "notes:list")).value, ["kept"]);
 });
 
-Deno.test("a second server on the same data folder ends with exit code 1 and names the first", async () => {
+Deno.test("HE4 a server whose listener was closed by the runtime reports it and exits with code 1", async () => {
   await using a = await app();
-  await using server = await a.serve();
-  const second = await a.run([]);
-  assert.equal(second.code, 1);
-  assert.match(second.output, new RegExp(`Another server \\(process ${server.child.pid}\\)`));
-  assert.doesNotMatch(second.output, /\n\s+at /, "no stack trace");
+  await using server = await a.serve([], ["--preload", "tests/server/support/serve_until_asked.ts"]);
+  const socket = new WebSocket(`${server.url.replace("http", "ws")}/end-of-port`);
+  socket.addEventListener("error", () => {});
+  assert.equal((await server.child.exited).code, 1);
+  // Waits for the rest of the output.
+  await server.child[Symbol.asyncDispose]();
+  assert.match(server.child.lastOutput, /cannot continue and stops\. Restart it error="[^"]*closed the port/);
 });
 
 Deno.test("invalid options end with exit code 2, a failed start with 1", async () => {
   await using a = await app();
-  for (
-    const [flags, code, message] of [
+  const starts = (
+    [
       [["--prot", "1"], 2, /unknown option '--prot'/],
       [["--port", "many"], 2, /--port: expected a port/],
       [["--functions", join(a.dir, "nowhere")], 1, /Cannot find the functions folder/],
@@ -235,12 +294,13 @@ Deno.test("invalid options end with exit code 2, a failed start with 1", async (
       [["--static", join(a.dir, "nowhere")], 1, /Cannot serve the static folder/],
       [["--env-file", join(a.dir, "nowhere")], 1, /Cannot read the environment file/],
     ] as const
-  ) {
+  ).map(async ([flags, code, message]) => {
     const result = await a.run(flags);
     assert.equal(result.code, code, flags.join(" "));
     assert.match(result.output, message);
     assert.doesNotMatch(result.output, /\n\s+at /, "no stack trace");
-  }
+  });
+  await Promise.all(starts);
 });
 
 Deno.test("an app that cannot be loaded ends the start with exit code 1, its file and line", async () => {
@@ -249,84 +309,6 @@ Deno.test("an app that cannot be loaded ends the start with exit code 1, its fil
   assert.equal(code, 1);
   assert.match(output, /broken on purpose/);
   assert.match(output, /notes\.ts:2/);
-});
-
-Deno.test("SIGTERM closes sockets with 1012", async () => {
-  await using a = await app();
-  await using server = await a.serve();
-  const socket = new WebSocket(`${server.url.replace("http", "ws")}/api/sync`);
-  const closed = new Promise<CloseEvent>((resolve) => socket.addEventListener("close", resolve));
-  await new Promise((resolve) => socket.addEventListener("open", resolve));
-  assert.equal((await server.signal("SIGTERM")).code, 0);
-  assert.equal((await closed).code, 1012);
-});
-
-Deno.test("isolates keep running when a signal for the server reaches its whole process group", async () => {
-  await using a = await app();
-  await using server = await a.serve();
-  await server.call("action", "notes:secret");
-  await server.call("query", "notes:list");
-  const isolates = await childrenOf(server.child.pid);
-  assert.ok(isolates.length >= 3, "a writer, a reader and a runner");
-  for (const pid of isolates) {
-    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) Deno.kill(pid, signal);
-  }
-  assert.equal((await server.call("mutation", "notes:add", { text: "x" })).status, "success");
-  assert.deepEqual(await childrenOf(server.child.pid), isolates);
-});
-
-Deno.test("a second signal immediately ends a server that waits for a running call", async () => {
-  await using a = await app();
-  await using server = await a.serve();
-  const hanging = server.call("action", "notes:hang").catch(() => "cut off");
-  // The call must have started: a mutation sent after it is answered only when the server has read both.
-  await server.call("mutation", "notes:add", { text: "x" });
-  Deno.kill(server.child.pid, "SIGTERM");
-  await server.child.line(/Stopping/);
-  assert.equal((await server.signal("SIGINT")).code, 130);
-  await hanging;
-});
-
-Deno.test("actions see the environment file, and none of the server's environment", async () => {
-  await using a = await app();
-  const envFile = join(a.dir, "app.env");
-  await Deno.writeTextFile(envFile, "KEY=value\n");
-  await using server = await a.serve(["--env-file", envFile]);
-  assert.deepEqual((await server.call("action", "notes:secret")).value, { KEY: "value" });
-});
-
-Deno.test("--dev loads edits immediately, keeps the old code if one is broken, and reports type errors", async () => {
-  await using a = await app();
-  await using server = await a.serve(["--dev"]);
-  await server.call("mutation", "notes:add", { text: "kept" });
-  const file = join(a.functionsDir, "notes.ts");
-  const reloaded = server.child.line(/Functions reloaded/);
-  await Deno.writeTextFile(file, NOTES.replace("note.text)", "note.text.toUpperCase())"));
-  await reloaded;
-  assert.deepEqual((await server.call("query", "notes:list")).value, ["KEPT"]);
-  const broken = server.child.line(/notes\.ts:\d+/);
-  await Deno.writeTextFile(file, `${NOTES}\nthrow new Error("broken edit");\n`);
-  await broken;
-  assert.deepEqual((await server.call("query", "notes:list")).value, ["KEPT"]);
-  const typed = server.child.line(/TS2322/);
-  await Deno.writeTextFile(file, `${NOTES}\nexport const wrong: number = "text";\n`);
-  await typed;
-  assert.deepEqual((await server.call("query", "notes:list")).value, ["kept"]);
-});
-
-Deno.test("--dev waits for an edit if the app is broken at the start", async () => {
-  await using a = await app({ "schema.ts": SCHEMA, "notes.ts": 'throw new Error("broken at first");\n' });
-  await using child = new Child({
-    args: [
-      ..."run --quiet --no-prompt -P=serve main.ts --dev --port 0".split(" "),
-      ...["--data", a.dataDir, "--functions", a.functionsDir],
-    ],
-  });
-  await child.line(/Waiting for the next edit/);
-  const served = child.line(/http:\/\/127\.0\.0\.1:\d+/);
-  await Deno.writeTextFile(join(a.functionsDir, "notes.ts"), NOTES);
-  const [url] = await served;
-  assert.deepEqual((await new Served(child, url).call("query", "notes:list")).value, []);
 });
 
 Deno.test("the README's functions work, with a request over HTTP and in the documentation's page", async () => {
