@@ -413,6 +413,14 @@ testDashboard("users, administrators and settings", {
     await page.getByLabel("Environment color", { exact: true }).fill("red");
     await page.getByRole("form", { name: "App" }).getByRole("button", { name: "Save" }).click();
     await page.locator(".side .environment[data-color=red]").getByText("Production").waitFor();
+    await page.setViewportSize({ width: 390, height: 800 });
+    const badge = await page.locator(".top .environment").boundingBox();
+    const title = await page.getByRole("heading", { level: 1 }).boundingBox();
+    assert.ok(
+      badge !== null && title !== null && badge.y + badge.height <= title.y,
+      "the name covers the title",
+    );
+    await page.setViewportSize({ width: 1280, height: 800 });
   });
 
   await t.step("a setting that a flag overrides is locked and names the flag", async () => {
