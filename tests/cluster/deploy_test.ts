@@ -5,7 +5,7 @@ import { FollowingWriter, RowsRefusedError } from "../../mod/functions/host/writ
 import { SharedVersions } from "../../mod/cluster/postgres/shared_versions.ts";
 import { StartError } from "../../mod/config/start_error.ts";
 import { bundleOf } from "../ops/deploy/support.ts";
-import { HANG_MS, pause, until } from "../support/waiting.ts";
+import { found, HANG_MS, pause, until } from "../support/waiting.ts";
 import type { TestServer } from "../auth/server/test_server.ts";
 import { CodeView } from "./support/code_view.ts";
 import { needs, postgres } from "../support/services.ts";
@@ -171,15 +171,15 @@ Deno.test({
     await marks(5);
 
     // One server is stopped during a deploy, and then the leader is killed.
-    const leader = await rig.leader();
+    const leader = await found(() => rig.leader(), { what: "there is a leader" });
     const away = all.find((server) => server !== leader) ?? c;
     const left = all.find((server) => server !== leader && server !== away) ?? b;
     await away.end("SIGKILL");
     const third = await deploy(left.url, bearer, app(3));
     assert.equal(third.status, 200, JSON.stringify(third.body));
     assert.equal((await look(left.url))?.code, 3);
-    await leader?.end("SIGKILL");
-    await until(async () => await rig.leader() === left);
+    await leader.end("SIGKILL");
+    await until(async () => await rig.leader() === left, { what: "the last server leads" });
     assert.equal((await look(left.url))?.code, 3);
     await away.start();
     assert.equal((await look(away.url))?.code, 3, away.last());
@@ -189,10 +189,10 @@ Deno.test({
     const back = await ask(away.url, { path: "/api/admin/functions/rollback", body: {}, bearer });
     assert.equal(back.status, 200, JSON.stringify(back.body));
     await Promise.all([left, away].map(({ url }) => serve(url, 2)));
-    await leader?.start();
-    assert.equal((await look(leader?.url ?? ""))?.code, 2, leader?.last());
+    await leader.start();
+    assert.equal((await look(leader.url))?.code, 2, leader.last());
     await marks(5);
-    const { body: { versions } } = await ask(leader?.url ?? "", {
+    const { body: { versions } } = await ask(leader.url, {
       method: "GET",
       path: "/api/admin/functions/versions",
       bearer,

@@ -271,7 +271,7 @@ Deno.test(needs(postgres, "requests to a follower"), async (t) => {
     const hello = { name: "stranger", commits: false };
     for (const secret of [SECRET, "", "another secret of all servers"]) {
       const calls = new LeaderCalls({ ts: () => 0 });
-      const conn = await connectTls(lease, AbortSignal.timeout(5_000));
+      const conn = await connectTls(lease, AbortSignal.timeout(60_000));
       await assert.rejects(LeaderConnection.open({ conn, secret, hello, calls }), /has another secret/);
       calls.close();
     }

@@ -178,8 +178,9 @@ Deno.test("[PG17] small messages on a TLS link are not delayed, and large ones a
     await Promise.all([calls.mutate(call("x")), calls.act(call("y"))]);
     times.push(performance.now() - startedAt);
   }
-  const median = times.sort((a, b) => a - b)[10] ?? Infinity;
-  assert.ok(median < 20, `the median of two calls was ${median} ms`);
+  // A delayed acknowledgment adds 40 ms to every round, other programs only to some.
+  const shortest = Math.min(...times);
+  assert.ok(shortest < 20, `the shortest two calls took ${shortest} ms`);
   assert.deepEqual((await calls.mutate(call("é".repeat(4_000_000)))).outcome, refused);
   calls.close();
 });

@@ -58,7 +58,7 @@ async function withinStep(fn: StepFunction): Promise<void> {
   }
 }
 
-/** What the pages of a browser show, for the error of a step. */
+/** Addresses and texts of the pages of a browser, for the error of a step. */
 async function shown(context: BrowserContext): Promise<string> {
   const texts = await Promise.all(
     context.pages().map(async (page) => {

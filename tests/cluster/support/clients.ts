@@ -10,7 +10,7 @@ const ANSWER_MS = 6_000;
 const NEXT_MS = 100;
 const AGAIN_MS = 20;
 /** Time in which a reconnected server may be behind. */
-const OLD_MS = 10_000;
+const OLD_MS = 30_000;
 
 interface Shown {
   readonly total: number;
