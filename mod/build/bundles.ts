@@ -24,11 +24,14 @@ const HELPERS = [
 const ISOLATES = ["mod/server/isolate_entry.ts", "mod/functions/isolate/main.ts"];
 export const ENTRIES: readonly string[] = [...SERVER, ...HELPERS, ...ISOLATES];
 
-/** Builds the bundles of a released server. The caller stops the bundler with `esbuild.stop()`. */
-export async function makeBundles(): Promise<BundledFile[]> {
-  const built = await bundles({ folder: bundleFolder, define: {} });
+/**
+ * Builds the bundles of a released server. The caller stops the bundler with `esbuild.stop()`. `more` are further entry
+ * modules, which share the server's code.
+ */
+export async function makeBundles(more: readonly string[] = []): Promise<BundledFile[]> {
+  const built = await bundles({ folder: bundleFolder, define: {}, more });
   // Entries keep their paths. Plain JavaScript loads faster than a large TypeScript file.
-  const shims = ENTRIES.map((entry) => ({
+  const shims = [...ENTRIES, ...more].map((entry) => ({
     path: entry,
     text: `import ${JSON.stringify(address(dirname(entry), `${bundleFolder}/${nameOf(entry)}.js`))};\n`,
   }));
@@ -51,11 +54,13 @@ interface BundleOptions {
   readonly folder: string;
   /** Values of constants. */
   readonly define: Readonly<Record<string, string>>;
+  /** Entry modules in addition to the server's. */
+  readonly more?: readonly string[];
 }
 
 async function bundles(options: BundleOptions): Promise<BundledFile[]> {
   const built = await Promise.all([
-    bundled(SERVER, { ...options, late: true }),
+    bundled([...SERVER, ...options.more ?? []], { ...options, late: true }),
     ...HELPERS.map((entry) => bundled([entry], { ...options, late: true })),
     ...ISOLATES.map((entry) => bundled([entry], { ...options, late: false })),
   ]);

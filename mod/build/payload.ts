@@ -16,8 +16,10 @@ export interface BundledFile {
 }
 
 export async function writeBundles(program: string, files: readonly BundledFile[]): Promise<void> {
-  await Deno.mkdir(join(program, bundleFolder), { recursive: true });
-  for (const { path, text } of files) await Deno.writeTextFile(join(program, path), text);
+  for (const { path, text } of files) {
+    await Deno.mkdir(dirname(join(program, path)), { recursive: true });
+    await Deno.writeTextFile(join(program, path), text);
+  }
 }
 
 /** Runs a script with `values` as `$1`, `$2`, ... and additional variables. Throws an error with its output on failure. */

@@ -3,11 +3,9 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import assert from "node:assert/strict";
-import { fileURLToPath } from "node:url";
 import { bearerOf, startTestServer, type TestServer } from "../auth/server/test_server.ts";
+import { programModule, projectDir } from "../support/processes/program_module.ts";
 import { until } from "../support/waiting.ts";
-
-const projectDir = fileURLToPath(new URL("../..", import.meta.url));
 
 const functions = {
   "schema.ts": `
@@ -365,7 +363,16 @@ Deno.test({
       await agent.client.connect(
         new StdioClientTransport({
           command: Deno.execPath(),
-          args: ["run", "--quiet", "--no-prompt", "--no-check", "-P=serve", "cli.ts", "mcp", ...args],
+          args: [
+            "run",
+            "--quiet",
+            "--no-prompt",
+            "--no-check",
+            "-P=serve",
+            programModule("cli.ts"),
+            "mcp",
+            ...args,
+          ],
           cwd: projectDir,
           env: { ...env, PATH: Deno.env.get("PATH") ?? "", HOME: Deno.env.get("HOME") ?? "" },
           stderr: "inherit",

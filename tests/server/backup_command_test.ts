@@ -1,7 +1,7 @@
 /** The command `backup` for operators: process, output, exit code, and the created file. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { projectDir } from "../support/processes/child.ts";
+import { programModule, projectDir } from "../support/processes/program_module.ts";
 import { extractArchive, readManifest } from "../../mod/ops/backups/archive/mod.ts";
 import { WorkFolder } from "../../mod/ops/backups/snapshot/work_folder.ts";
 import { commit, ConstantWriter, DataFolder } from "../ops/support/data_folders.ts";
@@ -25,7 +25,7 @@ function start(folder: DataFolder, args: readonly string[]): Deno.ChildProcess {
       "--no-prompt",
       `--config=${projectDir}/deno.json`,
       "-P=backup",
-      `${projectDir}/cli.ts`,
+      programModule("cli.ts"),
     ]
       .concat("backup", args),
     cwd: folder.path,

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { firstApp, secondApp, startDeployWorld } from "../ops/deploy/support.ts";
 import { Commands } from "../support/commands.ts";
+import { programModule } from "../support/processes/program_module.ts";
 
 const commands = { deploy: Commands.with("deploy"), serve: Commands.with("serve") };
 
@@ -199,9 +200,8 @@ Deno.test("CD3 DP8 a server that serves a folder is detected before anything is 
     { name: "ci", deploy: true },
     world.admin,
   );
-  const cli = new URL("../../cli.ts", import.meta.url);
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: ["run", "--quiet", "--no-prompt", "-P=deploy", cli.href, "deploy"],
+    args: ["run", "--quiet", "--no-prompt", "-P=deploy", programModule("cli.ts"), "deploy"],
     cwd: new URL("../../examples/transfer", import.meta.url),
     env: { NO_COLOR: "1", SYNCLINE_URL: world.server.url, SYNCLINE_DEPLOY_KEY: key },
   }).output();

@@ -1,7 +1,7 @@
 /** The command `export` for operators: real processes, their output, exit codes and files. */
 import assert from "node:assert/strict";
 import { join, relative } from "node:path";
-import { projectDir } from "../support/processes/child.ts";
+import { programModule, projectDir } from "../support/processes/program_module.ts";
 import { ServerProcess } from "../support/processes/server_process.ts";
 import { Commands, type Ran } from "../support/commands.ts";
 
@@ -216,7 +216,7 @@ Deno.test("[EX7] a full disk ends the export with its reason, and leaves nothing
         "--quiet",
         "--no-prompt",
         "-P=export",
-        join(projectDir, "cli.ts"),
+        programModule("cli.ts"),
       ],
       ...["export", "--data", place.dataDir, "--out", place.at("out")],
     ],

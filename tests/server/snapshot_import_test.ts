@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 import { anonymous } from "../../mod/functions/identity.ts";
 import { startOfflineHost } from "../../mod/server/offline_host.ts";
 import { DataLock } from "../../mod/server/data/data_lock.ts";
-import { projectDir } from "../support/processes/child.ts";
+import { programModule, projectDir } from "../support/processes/program_module.ts";
 import { Commands, type Ran } from "../support/commands.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { until } from "../support/waiting.ts";
@@ -197,7 +197,7 @@ Deno.test("[IM20] the remains of a killed import are used only by the next impor
   for (let round = 0; data === ""; round++) {
     await using child = new Deno.Command(Deno.execPath(), {
       args: [
-        ..."run --quiet --no-prompt -P=import cli.ts import".split(" "),
+        ...["run", "--quiet", "--no-prompt", "-P=import", programModule("cli.ts"), "import"],
         ...args,
         folder.at(`data${round}`),
       ],

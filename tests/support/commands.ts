@@ -2,11 +2,10 @@
  * Runs commands of the command line with their permissions. One process runs many commands one after the other,
  * because starting it takes longer than most commands. Signals, limits and kills need separate processes.
  */
-import { fileURLToPath } from "node:url";
 import { encodeJsonLine } from "../../mod/kit/processes/helper_process.ts";
+import { programModule, projectDir } from "./processes/program_module.ts";
 
-const projectDir = fileURLToPath(new URL("../..", import.meta.url));
-const PROGRAM = fileURLToPath(new URL("./command_process.ts", import.meta.url));
+const PROGRAM = programModule("tests/support/command_process.ts");
 
 /** Exit code and output of a command. */
 export interface Ran {

@@ -1,7 +1,7 @@
 /**
  * The server in its shipped form, which starts with three quarters of the processor time, because its processes load a few
- * files instead of hundreds (`mod/build/bundles.ts`). `tests/run.ts` builds it, and `Child` uses it for processes of
- * `main.ts` or `cli.ts`. Permissions, import maps and all other files are those of the project.
+ * files instead of hundreds (`mod/build/bundles.ts`). `tests/run.ts` builds it, and `programModule` names its modules for
+ * processes of `main.ts`, `cli.ts` and the commands. Permissions, import maps and all other files are those of the project.
  */
 import * as esbuild from "esbuild";
 import { join } from "node:path";
@@ -14,6 +14,8 @@ const repository = fileURLToPath(new URL("../../", import.meta.url));
 /** Always the same path, because the runtime caches modules by path. */
 const program = join(repository, "dist/test_program");
 
+/** Runs the commands of tests (`commands.ts`). */
+const COMMANDS = "tests/support/command_process.ts";
 /** The parts of the project that the server needs. */
 const PARTS = ["mod", "dashboard/public", "docs", "examples/chat"];
 const FILES = [
@@ -31,7 +33,7 @@ export async function makeProgram(): Promise<string> {
   }
   for (const file of FILES) await Deno.copyFile(join(repository, file), join(program, file));
   try {
-    await writeBundles(program, await makeBundles());
+    await writeBundles(program, await makeBundles([COMMANDS]));
   } finally {
     await esbuild.stop();
   }

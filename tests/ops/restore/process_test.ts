@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createBackup } from "../../../mod/ops/backups/backup.ts";
 import { stagedRestore, stageRestore } from "../../../mod/ops/backups/restore/mod.ts";
-import { Child, projectDir } from "../../support/processes/child.ts";
+import { Child } from "../../support/processes/child.ts";
+import { programModule, projectDir } from "../../support/processes/program_module.ts";
 import { Commands } from "../../support/commands.ts";
 import { filesOf, TemporaryFolder } from "./support.ts";
 
@@ -97,7 +98,7 @@ class Place implements AsyncDisposable {
 
   #serveArgs(): string[] {
     return [
-      ..."run --quiet --no-prompt -P=serve main.ts --port 0".split(" "),
+      ...["run", "--quiet", "--no-prompt", "-P=serve", programModule("main.ts"), "--port", "0"],
       ...["--data", this.dataDir, "--functions", join(this.path, "functions")],
     ];
   }
@@ -289,8 +290,8 @@ Deno.test("[RS7] a restore whose process is killed is finished by the next comma
   await assert.rejects(Deno.stat(join(dataDir, "data.db")), Deno.errors.NotFound);
   const { code } = await new Deno.Command(Deno.execPath(), {
     args: [
-      ..."run --quiet --no-prompt -P=serve cli.ts admin list --data".split(" "),
-      dataDir,
+      ...["run", "--quiet", "--no-prompt", "-P=serve", programModule("cli.ts")],
+      ...["admin", "list", "--data", dataDir],
     ],
     cwd: projectDir,
   }).output();

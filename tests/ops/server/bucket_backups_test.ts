@@ -7,7 +7,7 @@ import { type BucketLocation, readObject } from "../../../mod/kit/locations/obje
 import { S3Store } from "../../../mod/kit/locations/s3_store.ts";
 import { BackupTarget } from "../../../mod/ops/backups/scheduled/mod.ts";
 import { scheduledAt } from "../../../mod/ops/backups/scheduled/backup_target.ts";
-import { projectDir } from "../../support/processes/child.ts";
+import { programModule, projectDir } from "../../support/processes/program_module.ts";
 import { ServerProcess } from "../../support/processes/server_process.ts";
 import { testConfig } from "../../server/support/fake_backend.ts";
 import { startWorld } from "../admin/support/world.ts";
@@ -29,7 +29,7 @@ async function restore(
   { set, place }: { readonly set: string; readonly place: BucketLocation },
 ): Promise<{ readonly code: number; readonly out: string; readonly err: string }> {
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: ["run", "--quiet", "--no-prompt", `-P=${set}`, "cli.ts", "restore", ...args],
+    args: ["run", "--quiet", "--no-prompt", `-P=${set}`, programModule("cli.ts"), "restore", ...args],
     cwd: projectDir,
     env: {
       NO_COLOR: "1",

@@ -1,11 +1,9 @@
 /** A child process of the benchmark or a test, by default of Deno, with its output as lines. Killed when it is disposed. */
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { HANG_MS } from "../waiting.ts";
 import { lines } from "./lines.ts";
+import { programModule, projectDir } from "./program_module.ts";
 
-/** The project's folder, in which processes start so that they find `deno.json`. */
-export const projectDir = fileURLToPath(new URL("../../..", import.meta.url));
+export { projectDir };
 
 export interface ChildOptions {
   /** The program. Default: `deno`. */
@@ -22,12 +20,9 @@ const TAIL_LINES = 50;
 const TAIL_CHARS = 300;
 const encoder = new TextEncoder();
 
-/** Folder of a bundled server, which starts faster. Set for most files of a complete run (`tests/support/program.ts`). */
-const program = Deno.env.get("SYNCLINE_TEST_PROGRAM");
-
 /** Replaces an entry point with its bundle. */
 function inProgram(arg: string): string {
-  return program !== undefined && (arg === "main.ts" || arg === "cli.ts") ? join(program, arg) : arg;
+  return arg === "main.ts" || arg === "cli.ts" ? programModule(arg) : arg;
 }
 
 export class Child implements AsyncDisposable {
