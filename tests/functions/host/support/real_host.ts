@@ -5,6 +5,7 @@ import { IsolateHost } from "../../../../mod/functions/host/host.ts";
 import { VersionStore } from "../../../../mod/functions/versions/version_store.ts";
 import type { IsolateMemory } from "../../../../mod/functions/host/process/isolate_memory.ts";
 import { ProcessStarter } from "../../../../mod/functions/host/process/process_starter.ts";
+import type { Timeouts } from "../../../../mod/functions/host/outcomes.ts";
 import type { RunObserver } from "../../../../mod/functions/host/run_observer.ts";
 import type { QueryAnswer } from "../../../../mod/functions/host_port.ts";
 import type { CommitEntry } from "../../../../mod/engine/types.ts";
@@ -16,6 +17,7 @@ export interface RealHostOptions {
   readonly env?: Record<string, string>;
   readonly observer?: RunObserver;
   readonly memory?: IsolateMemory;
+  readonly timeouts?: Timeouts;
 }
 
 export class RealHost implements AsyncDisposable {
@@ -42,7 +44,7 @@ export class RealHost implements AsyncDisposable {
       await Deno.writeTextFile(`${dir}/functions/${name}`, text);
     }
     const logged: string[] = [];
-    const { hurry = 1, env = {}, observer, memory } = options;
+    const { hurry = 1, env = {}, observer, memory, timeouts } = options;
     const log = (level: string, message: string, fields = {}) => {
       if (level !== "debug") logged.push(`${message} ${JSON.stringify(fields)}`);
     };
@@ -77,6 +79,7 @@ export class RealHost implements AsyncDisposable {
         cores: 2,
         isolateStats: starter.isolateStats,
         ...(observer && { observer }),
+        ...(timeouts && { timeouts }),
         code: { versions, version, source },
       });
       try {
