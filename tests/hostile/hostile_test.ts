@@ -27,7 +27,10 @@ Deno.test("features named elsewhere in the table are tested there", async () => 
 
 Deno.test("one client cannot exhaust the server", async (t) => {
   await using suite = new Suite({ isMeasured: false });
-  const rows = attacks.filter(isChosen);
+  // Attacks that go on come last, so that no other has to run beside them.
+  const rows = attacks.filter(isChosen).toSorted((a, b) =>
+    Number(a.alone ?? false) - Number(b.alone ?? false)
+  );
   assert(rows.length > 0, `no row has ${picked} in its name`);
   for (const scenario of rows) {
     await t.step(`${scenario.rule} ${scenario.name}`, () => suite.run(scenario));

@@ -53,10 +53,12 @@ export const callScenarios: readonly Scenario[] = [
         using connection = await RawHttp.connect(port);
         const body = JSON.stringify({ path: "crowd:bump", args: { n } });
         let count = 0;
-        for (; performance.now() < endAt; count++) {
+        // On a busy machine the time is over before all are connected.
+        do {
           const { status } = await connection.post("/api/mutation", body);
           assert.equal(status, 200);
-        }
+          count++;
+        } while (performance.now() < endAt);
         return count;
       }));
       const counts = await beside(world, ["queries", "mutations"], writers);

@@ -11,11 +11,24 @@ const CONNECTIONS = 300;
 
 const encoder = new TextEncoder();
 
-/** Sets the limit of open files of a running process. */
-async function limitFiles(pid: number, files: number): Promise<void> {
-  const args = ["--pid", String(pid), `--nofile=${files}:`];
-  const { success, stderr } = await new Deno.Command("prlimit", { args }).output();
+/** Runs `prlimit` for the open files of a running process and returns its output. */
+async function prlimit(pid: number, args: readonly string[]): Promise<string> {
+  const { success, stdout, stderr } = await new Deno.Command("prlimit", {
+    args: ["--pid", String(pid), ...args],
+  }).output();
   assert(success, new TextDecoder().decode(stderr));
+  return new TextDecoder().decode(stdout).trim();
+}
+
+/** Sets the limit of open files of a running process until it is disposed. */
+async function limitFiles(pid: number, files: number): Promise<AsyncDisposable> {
+  const before = await prlimit(pid, ["--nofile", "--output", "SOFT", "--noheadings"]);
+  await prlimit(pid, [`--nofile=${files}:`]);
+  return {
+    async [Symbol.asyncDispose]() {
+      await prlimit(pid, [`--nofile=${before}:`]);
+    },
+  };
 }
 
 /** Files that a process has open. */
@@ -54,10 +67,9 @@ export const connectionScenarios: readonly Scenario[] = Deno.build.os !== "linux
     name: `${CONNECTIONS} idle connections and ${FILES_LEFT} open files`,
     before: "main ended",
     limits: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
-    alone: true,
     attack: async (world) => {
       const { port, pid } = world.server;
-      await limitFiles(pid, await openFiles(pid) + FILES_LEFT);
+      await using _limit = await limitFiles(pid, await openFiles(pid) + FILES_LEFT);
       const connections: Deno.TcpConn[] = [];
       let refused = 0;
       for (let n = 0; n < CONNECTIONS; n++) {

@@ -1,6 +1,7 @@
 /** Requests that parts of the server may interpret differently, and guesses. */
 import assert from "node:assert/strict";
 import type { Scenario } from "../support/scenario.ts";
+import { SMALL_WITH_PAGES } from "./flags.ts";
 
 const SHORT_MS = 1_000;
 
@@ -70,7 +71,7 @@ export const requestScenarios: readonly Scenario[] = [
     name: "other spellings of the service's paths",
     before: "the static folder answered them",
     limits: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
-    flags: ["--static", "examples/todo/public"],
+    flags: SMALL_WITH_PAGES,
     attack: async ({ server: { port } }) => {
       for (const path of PATHS) {
         const answer = await got(port, path);

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { RawWebSocket } from "../../support/processes/raw_websocket.ts";
 import { MemoryWatch } from "../support/memory.ts";
 import type { LatencyLimits, Scenario, World } from "../support/scenario.ts";
+import { SMALL_WITH_PAGES } from "./flags.ts";
 
 /** Main and the attackers share two processors. */
 const SHORT_MS = 5_000;
@@ -72,16 +73,13 @@ async function flooded({ isFull, server: { port } }: World, text: string): Promi
   return figure;
 }
 
-/** The server's share of the memory is small on a machine this small. */
-const SMALL = ["--memory", "1GiB"];
-
 export const socketScenarios: readonly Scenario[] = [
   {
     rule: "BU1",
     name: `${DEAF} guests that request large results and never read`,
     before: "main grew to 4,483 MiB",
     limits: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
-    flags: SMALL,
+    flags: SMALL_WITH_PAGES,
     attack: async ({ isFull, server: { port, pid } }) => {
       await using watch = await MemoryWatch.start(pid);
       const before = watch.nowMiB;
@@ -106,7 +104,7 @@ export const socketScenarios: readonly Scenario[] = [
     name: `${HOLDERS} guests whose frames wait for running calls`,
     before: "main died after 18 s",
     limits: null,
-    flags: SMALL,
+    flags: SMALL_WITH_PAGES,
     attack: async ({ server: { port, pid } }) => {
       await using watch = await MemoryWatch.start(pid);
       const before = watch.nowMiB;

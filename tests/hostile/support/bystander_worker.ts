@@ -29,6 +29,8 @@ const query = new Stopwatch(PAUSE_MS);
 const mutation = new Stopwatch(PAUSE_MS);
 const shown = new Stopwatch(PAUSE_MS);
 const failures: string[] = [];
+/** In each nonce, because a user may be a bystander several times. */
+const run = crypto.randomUUID();
 let stopped = false;
 let pauseMs = PAUSE_MS;
 let warmMutations = WARM_MUTATIONS;
@@ -54,7 +56,7 @@ async function askQueries(port: number, token: string): Promise<void> {
       using connection = await RawHttp.connect(port);
       for (; !stopped; nonce++) {
         query.begin();
-        const body = JSON.stringify({ path: "bystander:look", args: { nonce: String(nonce) } });
+        const body = JSON.stringify({ path: "bystander:look", args: { nonce: `${run} ${nonce}` } });
         const headers = { Authorization: `Bearer ${token}` };
         const answer = await connection.post("/api/query", body, { headers });
         query.end();
@@ -111,7 +113,10 @@ async function write(port: number, token: string, onReady: () => void): Promise<
   send({ type: "Authenticate", baseVersion: 0, token });
   const modifications = [{ type: "Add", queryId: 1, udfPath: "bystander:mine", args: {} }];
   send({ type: "ModifyQuerySet", baseVersion: 0, newVersion: 1, modifications });
-  for (let n = 1; !stopped; n++) {
+  // Above the numbers of an earlier bystander of the same user.
+  const before = Date.now();
+  for (let count = 1; !stopped; count++) {
+    const n = before + count;
     const answered = Promise.withResolvers<void>();
     const seen = Promise.withResolvers<void>();
     awaited = {
@@ -124,7 +129,7 @@ async function write(port: number, token: string, onReady: () => void): Promise<
     send({ type: "Mutation", requestId: n, udfPath: "bystander:write", args: { n } });
     await Promise.race([Promise.all([answered.promise, seen.promise]), gone.promise]);
     awaited = null;
-    if (n === warmMutations) onReady();
+    if (count === warmMutations) onReady();
     await pause();
   }
 }

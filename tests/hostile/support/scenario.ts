@@ -59,7 +59,7 @@ export interface Scenario {
   readonly mayFail?: boolean;
   /** Flags of `serve` for the row. Rows with equal flags share a server. */
   readonly flags?: readonly string[];
-  /** Whether the row has a separate server and data folder. */
+  /** Whether the row runs last, with a separate server and data folder if latencies are measured. */
   readonly alone?: boolean;
   /** Whether the row takes too long for `deno task test`. */
   readonly long?: boolean;
