@@ -443,7 +443,7 @@ mainJobWith([
     await using folder = new TempFolder();
     await using server = await Running.start({
       ...await appIn(folder),
-      workers: "3",
+      workers: "2",
       allowOrigin: "https://pages.example.com",
       storagePrivate: true,
       disableMagicLink: true,
@@ -477,6 +477,7 @@ mainJobWith(["dev", "devFrontend", "skipTypeCheck", "disableSignups"], {
 });
 
 mainJobWith([
+  "takeover",
   "storage",
   "s3Endpoint",
   "s3Region",
@@ -484,31 +485,22 @@ mainJobWith([
   "s3SecretAccessKey",
   "requireVerification",
 ], {
-  name: "the main job with files in a bucket",
+  name: "the main job behind a takeover, with files in a bucket",
   fn: async () => {
     await using folder = new TempFolder();
     await using bucket = new FakeBucket();
-    await using server = await Running.start({
+    const app = {
       ...await appIn(folder),
       ...bucketOptions(bucket),
       requireVerification: true,
       smtpUrl: "smtp://127.0.0.1:9",
       mailFrom: "App <app@example.com>",
-    }, { signIn: "email_not_verified" });
-    await server.mainJob();
-    assert.ok([...bucket.objects.keys()].some((name) => name.includes("app/")), "the file is in the bucket");
-  },
-});
-
-mainJobWith(["takeover"], {
-  name: "the main job behind a takeover",
-  fn: async () => {
-    await using folder = new TempFolder();
-    const app = await appIn(folder);
+    } as const;
     await using first = await Running.start(app);
-    await using second = await Running.start({ ...app, takeover: true });
+    await using second = await Running.start({ ...app, takeover: true }, { signIn: "email_not_verified" });
     assert.equal((await first.exited).code, 0);
     await second.mainJob();
+    assert.ok([...bucket.objects.keys()].some((name) => name.includes("app/")), "the file is in the bucket");
   },
 });
 

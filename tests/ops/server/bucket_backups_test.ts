@@ -7,7 +7,7 @@ import { type BucketLocation, readObject } from "../../../mod/kit/locations/obje
 import { S3Store } from "../../../mod/kit/locations/s3_store.ts";
 import { BackupTarget } from "../../../mod/ops/backups/scheduled/mod.ts";
 import { scheduledAt } from "../../../mod/ops/backups/scheduled/backup_target.ts";
-import { programModule, projectDir } from "../../support/processes/program_module.ts";
+import { Commands, type Ran } from "../../support/commands.ts";
 import { ServerProcess } from "../../support/processes/server_process.ts";
 import { testConfig } from "../../server/support/fake_backend.ts";
 import { startWorld } from "../admin/support/world.ts";
@@ -24,22 +24,19 @@ async function namesIn(place: BucketLocation): Promise<string[]> {
   return await Array.fromAsync(bucket.list(""), ({ name }) => name);
 }
 
-async function restore(
+const commands = { restore: Commands.with("restore"), restoreRemote: Commands.with("restoreRemote") };
+
+function restore(
   args: readonly string[],
-  { set, place }: { readonly set: string; readonly place: BucketLocation },
-): Promise<{ readonly code: number; readonly out: string; readonly err: string }> {
-  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: ["run", "--quiet", "--no-prompt", `-P=${set}`, programModule("cli.ts"), "restore", ...args],
-    cwd: projectDir,
+  { set, place }: { readonly set: keyof typeof commands; readonly place: BucketLocation },
+): Promise<Ran> {
+  return commands[set].run(["restore", ...args], {
     env: {
-      NO_COLOR: "1",
       SYNCLINE_S3_ENDPOINT: place.endpoint ?? "",
       SYNCLINE_S3_ACCESS_KEY_ID: place.accessKeyId,
       SYNCLINE_S3_SECRET_ACCESS_KEY: place.secretAccessKey,
     },
-  }).output();
-  const [out = "", err = ""] = [stdout, stderr].map((bytes) => new TextDecoder().decode(bytes));
-  return { code, out, err };
+  });
 }
 
 Deno.test({
