@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { copyTree } from "../../mod/npm/build/copy_tree.ts";
 import { projectDir } from "../../mod/build/payload.ts";
 
@@ -22,13 +23,14 @@ interface Started {
 }
 
 /** Returns the output of `serve --help` and the names of the bundles. */
-async function helpOf(clone: string): Promise<Started> {
+async function helpOf(clone: string, env: Readonly<Record<string, string>> = {}): Promise<Started> {
   const { stdout, stderr } = await new Deno.Command(Deno.execPath(), {
     args: [
       ...["run", "--quiet", "--no-prompt", "--config", join(clone, "deno.serve.json"), "-P=serve"],
       ...[join(clone, "mod/build/start.ts"), "--help"],
     ],
     cwd: clone,
+    env,
   }).output();
   const folder = join(clone, "mod/.bundles");
   return {
@@ -64,6 +66,32 @@ Deno.test("a clone builds its bundles at the first start and after each change o
     assert.ok(bundles.includes(own) && !bundles.includes("between"));
   } finally {
     await Deno.remove(clone, { recursive: true });
+  }
+});
+
+Deno.test("the first start lists the imports of all bundles, so that processes do not keep syntax trees", async () => {
+  const clone = await copyClone();
+  const cache = await Deno.makeTempDir();
+  try {
+    const info = await new Deno.Command(Deno.execPath(), { args: ["info", "--json"] }).output();
+    const { npmCache } = JSON.parse(new TextDecoder().decode(info.stdout)) as { readonly npmCache: string };
+    await Deno.symlink(npmCache, join(cache, "npm"));
+    const { bundles: [state = ""], warnings } = await helpOf(clone, { DENO_DIR: cache });
+    assert.equal(warnings, "");
+    // The runtime's own cache.
+    using database = new DatabaseSync(join(cache, "dep_analysis_cache_v2"), { readOnly: true });
+    const listed = database.prepare("SELECT specifier FROM moduleinfocache").all().map((row) =>
+      String(row["specifier"]).split("/mod/").at(-1)
+    );
+    // `--help` loads none of these.
+    const bundles = readdirSync(join(clone, "mod/.bundles", state)).map((name) =>
+      `.bundles/${state}/${name}`
+    );
+    const zod = ["service", "app"].map((instance) => `functions/isolate/zod/zod.js?${instance}`);
+    assert.deepEqual([...bundles, ...zod].filter((name) => !listed.includes(name)), []);
+    assert.ok(bundles.includes(`.bundles/${state}/mod_server_isolate_entry.js`));
+  } finally {
+    for (const folder of [clone, cache]) await Deno.remove(folder, { recursive: true });
   }
 });
 
