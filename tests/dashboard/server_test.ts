@@ -781,7 +781,19 @@ testDashboard("overview, files, schedule, backups and replication", {
     );
     await button("Run").click();
     await page.getByRole("cell", { name: /^done \d+ documents/ }).waitFor();
-    assert.ok((await call("notes:list", {}, "query")).every(({ stamped }: { stamped?: boolean }) => stamped));
+    const notes = await call("notes:list", {}, "query");
+    assert.ok(notes.every(({ stamped }: { stamped?: boolean }) => stamped));
+    const id = notes[0]._id;
+    await until(async () =>
+      (await asAdmin("_admin/data:history", { id }, "action")).changes
+        .some(({ run }: { run: { function: string } | null }) =>
+          run?.function === "_system/deploy:migrationStep"
+        )
+    );
+    await go(`data/notes/${id}`);
+    await button("History").click();
+    await waitForText(/changed .* by a migration/);
+    await go("deploying");
   });
 
   await t.step("by keyboard only: a variable is set", async () => {

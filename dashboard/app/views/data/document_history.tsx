@@ -99,12 +99,12 @@ function Change({ change: { at, ts, document, run }, before, isFirst, name, onRe
           <strong>{what}</strong> <Time at={at} />{" "}
           {run === null ? <span className="quiet">by a run that the log no longer has</span> : (
             <>
-              by {name} in{" "}
+              by {run.function === MIGRATION ? "" : `${name} in `}
               <a
-                className={isDashboard(run.function) ? undefined : "mono"}
+                className={placeOf(run.function) === null ? "mono" : undefined}
                 href={href(["logs"], { run: String(run.id), system: "true" })}
               >
-                {isDashboard(run.function) ? "the dashboard" : run.function}
+                {placeOf(run.function) ?? run.function}
               </a>
             </>
           )}
@@ -135,8 +135,14 @@ function Change({ change: { at, ts, document, run }, before, isFirst, name, onRe
   );
 }
 
-/** Whether a change was made in this view, rather than by a function of the app. */
-const isDashboard = (path: string): boolean => path.startsWith("_admin/data:");
+/** Path of the function that changes the documents of a migration, which has no caller. */
+const MIGRATION = "_system/deploy:migrationStep";
+
+/** Where a change was made, if not by a function of the app. */
+function placeOf(path: string): string | null {
+  if (path.startsWith("_admin/data:")) return "the dashboard";
+  return path === MIGRATION ? "a migration" : null;
+}
 
 type Fields = NonNullable<DocumentChange["document"]>;
 
