@@ -1,6 +1,10 @@
-/** Functions called by their path as a string: checked and typed once an app registers its `api`, or its modules. */
+/**
+ * Types of functions that are called by their path as a string, once an app registers its `api` or its modules, or by
+ * references of the generated file. Apps share a type check unless they register different things.
+ */
 import assert from "node:assert/strict";
 import project from "../../deno.json" with { type: "json" };
+import { updateGeneratedModule } from "../../mod/functions/generated_module.ts";
 import { repository } from "../docs/pages.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
@@ -177,6 +181,69 @@ export default crons;
 `,
 };
 
+/** An app whose functions call others by references of its generated file. */
+const SCHEMA = `
+import { createFunctions, defineSchema, defineTable } from "syncline/server";
+import { z } from "zod";
+const schema = defineSchema({ items: defineTable({ text: z.string() }) });
+export default schema;
+export const { query, mutation, action, internalAction, internalMutation } = createFunctions<typeof schema, typeof profile>(schema);
+import type { profile } from "./auth.ts";
+`;
+
+const AUTH = `
+import { defineProfile } from "syncline/server";
+import { z } from "zod";
+export const profile = defineProfile({ nickname: z.string().optional() });
+`;
+
+const WEATHER = `
+import { z } from "zod";
+import { api, type Doc, internal, type QueryCtx } from "./_generated.ts";
+import { action, internalAction, internalMutation, mutation, query } from "./schema.ts";
+
+const textOf = async (ctx: QueryCtx, item: Doc<"items">) => item.text + (await ctx.db.query("_users").first())?.profile?.nickname;
+
+export const fetched = internalAction({
+  args: { place: z.string() },
+  handler: (_ctx, { place }) => ({ degrees: place.length }),
+});
+export const today = action({
+  args: { place: z.string() },
+  handler: async (ctx, args) => (await ctx.runAction(internal.weather.fetched, args)).degrees,
+});
+export const nested = query({ args: {}, handler: (ctx) => ctx.db.query("items").collect() });
+export const count = internalMutation({
+  args: { n: z.number() },
+  handler: async (ctx, { n }) => {
+    await ctx.scheduler.runAfter(0, internal.weather.count, { n: n + 1 });
+    return n;
+  },
+});
+export const send = mutation({
+  args: {},
+  handler: async (ctx) => {
+    const rows = await ctx.runQuery(api.weather.nested);
+    const n = await ctx.runMutation(internal.weather.count, { n: 1 });
+    return { n, texts: await Promise.all(rows.map((row) => textOf(ctx, row))) };
+  },
+});
+export const limit = 3;
+export const use = action({
+  args: {},
+  handler: async (ctx) => {
+    const sent = await ctx.runMutation(api.weather.send);
+    const texts: string[] = sent.texts;
+    const degrees: number = await ctx.runAction(api.weather.today, { place: "Ulm" });
+    // @ts-expect-error -- an internal function is not in \`api\`
+    await ctx.runAction(api.weather.fetched, { place: "Ulm" });
+    // @ts-expect-error -- not a function
+    await ctx.runAction(api.weather.limit);
+    return [texts, degrees] as const;
+  },
+});
+`;
+
 async function check(folder: TempFolder, ...files: readonly string[]): Promise<void> {
   const command = new Deno.Command(Deno.execPath(), {
     args: ["check", "--quiet", "--config", folder.at("deno.json"), ...files.map((file) => folder.at(file))],
@@ -187,7 +254,7 @@ async function check(folder: TempFolder, ...files: readonly string[]): Promise<v
   assert.ok(success, new TextDecoder().decode(stderr));
 }
 
-Deno.test("DV9 messages name registered functions with their types, also within functions", async () => {
+async function appsFolder(): Promise<TempFolder> {
   const { zod, hono, croner } = project.imports;
   const types = project.imports["@types/react"];
   const config = {
@@ -205,7 +272,29 @@ Deno.test("DV9 messages name registered functions with their types, also within 
     },
     compilerOptions: { jsx: "react-jsx", jsxImportSource: "react", lib: ["deno.window", "dom"] },
   };
-  await using folder = await TempFolder.with({ ...FILES, "deno.json": JSON.stringify(config) });
-  await check(folder, "src/use.tsx");
-  await check(folder, "own/api.ts", "own/crons.ts");
+  const folder = await TempFolder.with({
+    ...FILES,
+    "references/schema.ts": SCHEMA,
+    "references/auth.ts": AUTH,
+    "references/weather.ts": WEATHER,
+    "references/admin/jobs.ts": "export const limit = 3;\n",
+    "deno.json": JSON.stringify(config),
+  });
+  await updateGeneratedModule(folder.at("references"), (_level, message) => assert.fail(message));
+  return folder;
+}
+
+Deno.test("functions are called with the types of their arguments and results", async (t) => {
+  await using folder = await appsFolder();
+
+  await t.step(
+    "DV9 messages name functions of a registered `api`, and functions of one file call each other by generated references, " +
+      "without explicit result types",
+    () => check(folder, "src/use.tsx", "references"),
+  );
+
+  await t.step(
+    "DV9 messages name functions of registered modules, also within functions",
+    () => check(folder, "own/api.ts", "own/crons.ts"),
+  );
 });
