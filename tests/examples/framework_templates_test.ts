@@ -5,16 +5,15 @@ import solid from "babel-preset-solid";
 import { build, type Plugin, stop, transform } from "esbuild";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Browser, Page } from "playwright-core";
+import type { Page } from "playwright-core";
 import { compile } from "svelte/compiler";
 import { compileScript, parse } from "vue/compiler-sfc";
 import { BINDINGS, FRAMEWORKS } from "../../mod/client/build/package_files.ts";
 import { copyTemplate } from "../../mod/npm/node/scaffold.ts";
 import { startTestServer } from "../auth/server/test_server.ts";
-import { launchChromium } from "../support/chromium.ts";
 import { linkPackages } from "../support/linked_packages.ts";
 import { projectDir } from "../support/processes/child.ts";
-import { chromium, needs } from "../support/services.ts";
+import { inChromium, type SharedChromium, sharedChromium } from "../support/shared_chromium.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
 type Framework = (typeof BINDINGS)[number];
@@ -90,7 +89,7 @@ async function filesOf(folder: string): Promise<Record<string, string>> {
 
 /** Opens the page in a separate profile and signs a new user up. */
 async function signedUp(
-  browser: Browser,
+  browser: SharedChromium,
   { url, name, errors }: { readonly url: string; readonly name: string; readonly errors: Error[] },
 ): Promise<Page> {
   const page = await (await browser.newContext()).newPage();
@@ -107,10 +106,7 @@ async function signedUp(
 }
 
 Deno.test({
-  ...needs(chromium, "NP2 the pages of the templates for other frameworks show each other's changes"),
-  // The browser's driver and the bundler keep their own timers and pipes.
-  sanitizeOps: false,
-  sanitizeResources: false,
+  ...inChromium("NP2 the pages of the templates for other frameworks show each other's changes"),
   async fn(t) {
     await using folder = new TempFolder();
     await linkPackages(join(folder.path, "node_modules"), FRAMEWORKS, import.meta.url);
@@ -124,7 +120,7 @@ Deno.test({
       functions: await filesOf(join(apps[0] ?? "", "functions")),
       config: { staticDir: join(folder.path, "public") },
     });
-    const browser = await launchChromium();
+    const browser = await sharedChromium();
     try {
       for (const framework of BINDINGS) {
         await t.step(framework, async () => {

@@ -3,8 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { startTestServer } from "../auth/server/test_server.ts";
 import { projectDir } from "../support/processes/child.ts";
-import { launchChromium } from "../support/chromium.ts";
-import { chromium, needs } from "../support/services.ts";
+import { inChromium, sharedChromium } from "../support/shared_chromium.ts";
 
 const template = join(projectDir, "templates/plain");
 
@@ -17,19 +16,15 @@ async function filesOf(folder: string): Promise<Record<string, string>> {
 }
 
 Deno.test({
-  ...needs(
-    chromium,
+  ...inChromium(
     "NP2 the page of the plain template shows new visitors a sign-in form, and their tasks in each window",
   ),
-  // The browser's driver keeps its own timers and pipes.
-  sanitizeOps: false,
-  sanitizeResources: false,
   async fn() {
     await using server = await startTestServer({
       functions: await filesOf(join(template, "functions")),
       config: { staticDir: join(template, "public") },
     });
-    const browser = await launchChromium();
+    const browser = await sharedChromium();
     try {
       const context = await browser.newContext({ viewport: { width: 375, height: 740 } });
       const [page, other] = [await context.newPage(), await context.newPage()];

@@ -6,9 +6,8 @@ import type { BrowserContext, Page } from "playwright-core";
 import { Child } from "../support/processes/child.ts";
 import { FaultProxy } from "../client/support/fault_proxy.ts";
 import { makeImages } from "../storage/support/images.ts";
-import { launchChromium } from "../support/chromium.ts";
 import { TempFolder } from "../support/temp_folder.ts";
-import { chromium, needs } from "../support/services.ts";
+import { inChromium, sharedChromium } from "../support/shared_chromium.ts";
 
 /** Folder of screenshots. Default: no screenshots. */
 const SHOTS = Deno.env.get("SYNCLINE_SCREENSHOTS");
@@ -30,7 +29,7 @@ async function inBrowsers(work: (world: World) => Promise<void>): Promise<void> 
     ],
   });
   const [url, port] = await server.line(/http:\/\/127\.0\.0\.1:(\d+)/);
-  const browser = await launchChromium();
+  const browser = await sharedChromium();
   try {
     await work({ url, port: Number(port), newContext: () => browser.newContext({ locale: "en-US" }) });
   } finally {
@@ -80,8 +79,7 @@ async function sizeOf(page: Page, selector: string): Promise<string> {
 }
 
 Deno.test(
-  needs(
-    chromium,
+  inChromium(
     "a picture is a thumbnail for its uploader and a member, opens in full, and others cannot read it",
   ),
   async () => {
@@ -148,10 +146,7 @@ Deno.test(
 );
 
 Deno.test(
-  needs(
-    chromium,
-    "a large file arrives over a line that breaks, its progress is seen, and it can be stopped",
-  ),
+  inChromium("a large file arrives over a line that breaks, its progress is seen, and it can be stopped"),
   async () => {
     const contents = randomBytes(20 * 1024 * 1024);
     await inBrowsers(async ({ port, newContext }) => {

@@ -2,13 +2,12 @@
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
 import { Child } from "../support/processes/child.ts";
-import { launchChromium } from "../support/chromium.ts";
 import { TempFolder } from "../support/temp_folder.ts";
-import { chromium, needs } from "../support/services.ts";
+import { inChromium, sharedChromium } from "../support/shared_chromium.ts";
 import { codeOf, STEP_MS } from "../auth/support/test_factors.ts";
 
 Deno.test(
-  needs(chromium, "two tabs of one user: lists, items, pages and search stay the same in both"),
+  inChromium("two tabs of one user: lists, items, pages and search stay the same in both"),
   async () => {
     await using dataFolder = new TempFolder();
     const dataDir = dataFolder.path;
@@ -19,7 +18,7 @@ Deno.test(
       ],
     });
     const [url] = await server.line(/http:\/\/127\.0\.0\.1:(\d+)/);
-    const browser = await launchChromium();
+    const browser = await sharedChromium();
     try {
       const context = await browser.newContext();
       const errors: string[] = [];

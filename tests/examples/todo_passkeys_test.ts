@@ -1,10 +1,9 @@
 /** Passkeys of examples/todo in a real browser, with its virtual authenticator. */
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
-import { launchChromium } from "../support/chromium.ts";
 import { stepsOf } from "../support/page_steps.ts";
 import { Child } from "../support/processes/child.ts";
-import { chromium, needs } from "../support/services.ts";
+import { inChromium, sharedChromium } from "../support/shared_chromium.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
 /** The part of the DevTools protocol that is used. */
@@ -17,7 +16,7 @@ interface Credential {
   readonly signCount: number;
 }
 
-Deno.test(needs(chromium, "PK1 a user adds passkeys and signs in with them in a browser"), async (t) => {
+Deno.test(inChromium("PK1 a user adds passkeys and signs in with them in a browser"), async (t) => {
   await using dataFolder = new TempFolder();
   await using server = new Child({
     args: [
@@ -28,7 +27,7 @@ Deno.test(needs(chromium, "PK1 a user adds passkeys and signs in with them in a 
   });
   const [, port] = await server.line(/http:\/\/127\.0\.0\.1:(\d+)/);
   const url = `http://localhost:${port}`;
-  const browser = await launchChromium();
+  const browser = await sharedChromium();
   try {
     const context = await browser.newContext();
     // A prompt in the field of the form would sign in before the button is clicked. One step below tests it.

@@ -5,18 +5,13 @@ import type { Page } from "playwright-core";
 import { openIdSecret, startOpenIdServer } from "../auth/support/open_id_server.ts";
 import { startTestServer } from "../auth/server/test_server.ts";
 import { testConfig } from "../server/support/fake_backend.ts";
-import { launchChromium } from "../support/chromium.ts";
 import { TempFolder } from "../support/temp_folder.ts";
-import { chromium, needs } from "../support/services.ts";
+import { inChromium, sharedChromium } from "../support/shared_chromium.ts";
 
 Deno.test({
-  ...needs(
-    chromium,
+  ...inChromium(
     "OA1 OA10 OA11 OK1 OK4 PF1 PF2 a person signs in on the todo page with a provider, links, unlinks, and signs out in two tabs",
   ),
-  // The browser's driver and the provider keep their own timers and pipes.
-  sanitizeOps: false,
-  sanitizeResources: false,
   async fn() {
     await using op = await startOpenIdServer();
     await using folder = new TempFolder();
@@ -33,7 +28,7 @@ Deno.test({
       },
     });
     op.serve(["work", "home"].map((name) => `${server.url}/api/auth/oauth/${name}/callback`));
-    const browser = await launchChromium();
+    const browser = await sharedChromium();
     try {
       const context = await browser.newContext();
       const [page, other] = [await context.newPage(), await context.newPage()];

@@ -1,11 +1,11 @@
 /** A server and a browser with the dashboard, shared by the steps of a test file. */
 import assert from "node:assert/strict";
-import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
+import type { BrowserContext, Locator, Page } from "playwright-core";
 import { type StartOptions, startTestServer, type TestServer } from "../../auth/server/test_server.ts";
 import { checkAccessibility, violations } from "../../support/accessibility.ts";
-import { launchChromium, PAGE_WAIT_MS } from "../../support/chromium.ts";
+import { PAGE_WAIT_MS } from "../../support/chromium.ts";
 import { type Steps, stepsOf } from "../../support/page_steps.ts";
-import { chromium, needs } from "../../support/services.ts";
+import { inChromium, sharedChromium } from "../../support/shared_chromium.ts";
 import { found as foundWithin, until as untilWithin, type UntilOptions } from "../../support/waiting.ts";
 
 export const admin = { email: "ada@example.com", password: "correct horse battery" };
@@ -46,11 +46,6 @@ export interface DashboardPage {
   violations(): Promise<string[]>;
 }
 
-/** The browser of all tests in this process. */
-let browser: Promise<Browser> | null = null;
-
-Deno.test.afterAll(async () => await (await browser)?.close());
-
 /** Registers a test on a server and a browser. The administrator is signed in unless `signedIn` is false. */
 export function testDashboard(
   name: string,
@@ -58,10 +53,7 @@ export function testDashboard(
   paths: (dashboard: DashboardPage, t: Steps) => Promise<void>,
 ): void {
   Deno.test({
-    ...needs(chromium, name),
-    // Playwright keeps its own timers and pipes.
-    sanitizeOps: false,
-    sanitizeResources: false,
+    ...inChromium(name),
     async fn(t) {
       await using server = await startTestServer({
         ...options,
@@ -70,7 +62,7 @@ export function testDashboard(
           ...options.config,
         },
       });
-      const context = await (await (browser ??= launchChromium())).newContext({
+      const context = await (await sharedChromium()).newContext({
         viewport: { width: 1280, height: 800 },
       });
       try {
