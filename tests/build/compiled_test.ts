@@ -4,10 +4,20 @@
  */
 import assert from "node:assert/strict";
 import { compileLauncher, launcherFlags, writeLauncher } from "../../mod/build/compiled.ts";
-import { childrenOf, commandLine, processTree } from "../support/processes/process_tree.ts";
+import {
+  childrenOf,
+  commandLine,
+  isAskedToEnd,
+  processTree,
+  resume,
+  suspend,
+} from "../support/processes/process_tree.ts";
 import { until } from "../support/waiting.ts";
 import { call, Machine, projectDir, untilEnded } from "./support/machine.ts";
 import { archiveOf, sharedMachine, singleFile, writeSmallArchive } from "./support/one_file.ts";
+
+/** Time after which a phase that takes milliseconds has failed. */
+const PHASE_MS = 50_000;
 
 /** The command line of a launcher in a folder. */
 function launcherIn(folder: string): readonly string[] {
@@ -50,6 +60,37 @@ Deno.test("the launcher unpacks once, and again if something is damaged", async 
     assert.ok(program > archive + runtime);
   });
 
+  await t.step("a signal while unpacking ends the process and leaves no files", async () => {
+    const held = `${machine.dir}/held`;
+    await Deno.mkdir(held);
+    const wait = `until [ -e "${held}/released" ]; do /bin/sleep 0.01; done`;
+    const gzip = `#!/bin/sh\n${wait}\nexec "${machine.dir}/bin/gzip" "$@"\n`;
+    await Deno.writeTextFile(`${held}/gzip`, gzip, { mode: 0o755 });
+    const env = { HOME: `${machine.dir}/empty`, PATH: `${held}:${machine.dir}/bin` };
+    const { process } = machine.start([...launcher, "--help"], env);
+    const parts = () => machine.unpacked("empty").catch(() => []);
+    try {
+      await until(async () => (await parts()).length > 0, {
+        what: "something is unpacked",
+        timeoutMs: PHASE_MS,
+      });
+      const [script] = await childrenOf(process.pid);
+      assert.ok(script !== undefined, "the script that unpacks");
+      // Unpacking continues only when its script has received the signal that the launcher forwards.
+      await suspend(script);
+      process.kill("SIGTERM");
+      await until(() => isAskedToEnd(script), {
+        what: "the launcher forwards the signal",
+        timeoutMs: PHASE_MS,
+      });
+      await resume(script);
+    } finally {
+      await Deno.writeTextFile(`${held}/released`, "");
+    }
+    assert.equal((await process.status).code, 143);
+    assert.deepEqual(await parts(), []);
+  });
+
   await t.step("a damaged archive is reported", async () => {
     await Deno.truncate(`${folder}/payload/archive`, 100_000);
     const { code, output } = await machine.run([...launcher, "--help"], { HOME: `${machine.dir}/other` });
@@ -73,15 +114,6 @@ Deno.test("the launcher runs the server and ends with it", async (t) => {
     assert.ok(server !== undefined, lines.join("\n"));
     return server;
   };
-
-  await t.step("a signal while unpacking ends the process and leaves no files", async () => {
-    const { process } = machine.start([...launcher, "--help"], { HOME: `${machine.dir}/empty` });
-    const parts = () => machine.unpacked("empty").catch(() => []);
-    await until(async () => (await parts()).length > 0, { what: "something is unpacked" });
-    process.kill("SIGTERM");
-    assert.equal((await process.status).code, 143);
-    assert.deepEqual(await parts(), []);
-  });
 
   await t.step(
     "SIGTERM, even if repeated, ends the server and its processes in order",

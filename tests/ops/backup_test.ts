@@ -93,7 +93,7 @@ Deno.test("[BK11] [BK12] backups under a constant writer contain one state each,
   using _first = folder.openWriter();
   await using writer = await ConstantWriter.start(folder.path);
   const ts: number[] = [];
-  for (let round = 0; round < 8; round++) {
+  for (let round = 0; round < 4; round++) {
     const before = await writer.commitsBeforeBackup();
     const out = folder.at(`${round}.tar.zst`);
     const summary = await createBackup(optionsFor(folder, { out, withFiles: true }));

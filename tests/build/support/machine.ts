@@ -1,6 +1,6 @@
 /** A machine that has no Deno, as far as a program can see, and an app on it. */
 import { fileURLToPath } from "node:url";
-import { commandLine } from "../../support/processes/process_tree.ts";
+import { anyRunning } from "../../support/processes/process_tree.ts";
 import { pause, until } from "../../support/waiting.ts";
 
 export const projectDir: string = fileURLToPath(new URL("../../../", import.meta.url));
@@ -153,8 +153,5 @@ export async function call(url: string, kind: string, path: string, args: Record
 
 /** Waits until none of these processes runs. */
 export async function untilEnded(pids: readonly number[]): Promise<void> {
-  await until(
-    async () => (await Promise.all(pids.map(commandLine))).every((line) => line === null),
-    { what: `none of ${pids} runs`, everyMs: 50 },
-  );
+  await until(async () => !await anyRunning(pids), { what: `none of ${pids} runs`, everyMs: 50 });
 }

@@ -49,6 +49,18 @@ export async function isRunning(pid: number): Promise<boolean> {
   return await commandLine(pid) !== null;
 }
 
+/** Whether one of these processes is running. */
+export async function anyRunning(pids: readonly number[]): Promise<boolean> {
+  const args = pids.map((pid) => `/proc/${pid}/cmdline`);
+  return (await new Deno.Command("cat", { args, stdin: "null", stderr: "null" }).output()).stdout.length > 0;
+}
+
+/** Whether a suspended process has received SIGTERM. */
+export async function isAskedToEnd(pid: number): Promise<boolean> {
+  const [, mask = "0"] = /^ShdPnd:\s*([0-9a-f]+)$/m.exec(await read(`/proc/${pid}/status`) ?? "") ?? [];
+  return (BigInt(`0x${mask}`) >> 14n & 1n) === 1n;
+}
+
 /** Id of the current writer of a server, which the path of its socket shows. Throws if there is none. */
 export async function writerOf(serverPid: number): Promise<number> {
   for (const pid of await childrenOf(serverPid)) {
