@@ -99,8 +99,11 @@ const NOT_SHARED =
 /** Folders whose files share built files. */
 const BUILD = ["tests/build"];
 
-/** Files that share a browser. Each starts its own server. */
-const BROWSER_GROUPS = [
+/**
+ * Files that share a process although they take long: a browser, or a few seconds for modules that each of them loads. A
+ * group starts when its first file would.
+ */
+const GROUPS = [
   ["tests/dashboard/people_test.ts", "tests/dashboard/settings_test.ts", "tests/dashboard/live_test.ts"],
   [
     "tests/dashboard/functions_test.ts",
@@ -117,6 +120,39 @@ const BROWSER_GROUPS = [
     "tests/examples/todo_page_test.ts",
     "tests/examples/todo_passkeys_test.ts",
     "tests/examples/todo_providers_test.ts",
+  ],
+  [
+    "tests/ops/replication/follower_test.ts",
+    "tests/ops/replication/drill_test.ts",
+    "tests/ops/replication/steps_test.ts",
+  ],
+  [
+    "tests/ops/replication/disk_full_test.ts",
+    "tests/ops/replication/server_test.ts",
+    "tests/ops/replication/process_kill_test.ts",
+    "tests/ops/replication/kill_test.ts",
+  ],
+  [
+    "tests/ops/server/bucket_backups_test.ts",
+    "tests/ops/server/cycle_test.ts",
+    "tests/ops/server/import_process_test.ts",
+    "tests/ops/server/metrics_server_test.ts",
+    "tests/ops/server/restart_process_test.ts",
+    "tests/ops/server/telemetry_server_test.ts",
+  ],
+  [
+    "tests/server/import_command_test.ts",
+    "tests/server/deploy_command_test.ts",
+    "tests/server/backup_command_test.ts",
+    "tests/server/export_command_test.ts",
+    "tests/server/snapshot_import_test.ts",
+  ],
+  [
+    "tests/auth/server/admin_command_test.ts",
+    "tests/auth/server/anonymous_test.ts",
+    "tests/auth/server/api_key_test.ts",
+    "tests/auth/server/passkey_test.ts",
+    "tests/auth/server/second_factor_test.ts",
   ],
 ];
 
@@ -153,11 +189,10 @@ export async function planJobs(
   };
   const alone: Job[] = [];
   for (const file of ordered.filter((file) => !isShared(file))) {
-    // The first file of a group decides when it starts.
-    const group = BROWSER_GROUPS.find((group) => group.includes(file))?.filter((one) => files.includes(one));
+    const group = GROUPS.find((group) => group.includes(file))?.filter((one) => files.includes(one));
     if (group === undefined) {
       alone.push({ name: file, module: file, fromSources: isBelow(FROM_SOURCES, file) });
-    } else if (group[0] === file) alone.push(await writeGroup(group, `browser_${alone.length}`));
+    } else if (group[0] === file) alone.push(await writeGroup(group, `group_${alone.length}`));
   }
   const groups: Job[] = [];
   const shared = ordered.filter(isShared);

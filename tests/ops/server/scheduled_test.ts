@@ -23,9 +23,9 @@ async function scheduledIn(folder: string): Promise<string[]> {
 }
 
 async function madeAtLeast({ logged }: TestServer, count: number): Promise<void> {
-  while (logged.filter((line) => line === MADE).length < count) {
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+  await until(() => logged.filter((line) => line === MADE).length >= count, {
+    what: () => `${count} backups are made; logged:\n${logged.join("\n")}`,
+  });
 }
 
 Deno.test("[SB1] [SB5] a server makes backups at its interval, and keeps the configured number in addition to manual ones", async () => {
