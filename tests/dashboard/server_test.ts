@@ -286,7 +286,17 @@ testDashboard("overview, files, schedule, backups and replication", {
     const file = { name: "tall.png", mimeType: "image/png", buffer: Buffer.from(image, "base64") };
     await page.getByLabel("Files to upload").setInputFiles(file);
     // The preview replaces an icon, on which a click would be lost.
-    await page.locator(".tile img").waitFor();
+    const thumbnail = page.locator(".tile img");
+    await thumbnail.waitFor();
+    // The server may reject this size of thumbnails.
+    await page.route(/[?&]thumb=/, (route) => route.fulfill({ status: 400 }));
+    const rejected = page.waitForResponse(/[?&]thumb=/);
+    await page.reload();
+    await rejected;
+    await thumbnail.waitFor({ state: "detached" });
+    await page.unroute(/[?&]thumb=/);
+    await page.reload();
+    await thumbnail.waitFor();
     await page.getByRole("link", { name: /tall\.png/ }).click();
     const preview = dialog.locator(".preview");
     await preview.locator("img").waitFor();
@@ -836,7 +846,11 @@ testDashboard("overview, files, schedule, backups and replication", {
     async () => {
       await asAdmin(
         "_admin/apiKeys:create",
-        { name: "Nightly reports", functions: ["notes:list"] },
+        {
+          name: "Nightly reports of the warehouse",
+          functions: ["notes:list", "notes:add"],
+          expiresAt: Date.now() + 86_400_000,
+        },
         "action",
       );
       await checkAppearances(dashboard, ["overview", "files", "schedule", "backups", "deploying", "servers"]);

@@ -54,7 +54,7 @@ export function Administrators() {
         rows={list}
         row={({ adminId, email, role, createdAt, secondFactor, passkeys, sessions, you }) => (
           <tr key={adminId}>
-            <td>
+            <td className="args">
               {email} {you && <Badge tone="accent">you</Badge>}
             </td>
             <td>

@@ -51,13 +51,16 @@ export function ApiKeys() {
             key;
           return (
             <tr key={keyId}>
-              <td>
-                {name}{" "}
-                {expiresAt !== null && (expiresAt <= Date.now() ? <Badge tone="bad">expired</Badge> : (
-                  <Badge>
-                    expires <Time at={expiresAt} />
-                  </Badge>
-                ))}
+              <td className="args">
+                {name} {expiresAt !== null && expiresAt <= Date.now() && <Badge tone="bad">expired</Badge>}
+                <div className="quiet small">
+                  created by {creator(createdBy)}
+                  {expiresAt !== null && expiresAt > Date.now() && (
+                    <>
+                      , expires <Time at={expiresAt} />
+                    </>
+                  )}
+                </div>
               </td>
               <td className="mono args">{shown}…</td>
               <td>
@@ -66,10 +69,7 @@ export function ApiKeys() {
               </td>
               <td>{userId === null ? "a service" : emails[userId] ?? userId}</td>
 
-              <td className="args">
-                {lastUsedAt === null ? "never" : <Time at={lastUsedAt} as="ago" />}
-                <div className="quiet small">created by {creator(createdBy)}</div>
-              </td>
+              <td>{lastUsedAt === null ? "never" : <Time at={lastUsedAt} as="ago" />}</td>
               <td className="number">
                 <span className="row end">
                   <Button

@@ -161,10 +161,14 @@ function Preview(
   },
 ) {
   const previewed = PREVIEWED.test(contentType ?? "");
+  // For example, --thumb-sizes may not allow this size.
+  const [failed, setFailed] = useState(false);
   const url = useQuery(api.files.url, previewed ? { fileId, ttlSeconds: PREVIEW_SECONDS } : "skip");
   return (
     <span className="preview">
-      {url ? <img src={`${url}&thumb=${edge}`} alt="" loading="lazy" /> : <Icon name="files" />}
+      {url && !failed
+        ? <img src={`${url}&thumb=${edge}`} alt="" loading="lazy" onError={() => setFailed(true)} />
+        : <Icon name="files" />}
     </span>
   );
 }

@@ -3,7 +3,7 @@ import { useState } from "react";
 import type { RoomSummary } from "../../../../mod/presence/room_hub.ts";
 import type { StreamSummary } from "../../../../mod/streams/streams.ts";
 import { Badge } from "../../ui/controls.tsx";
-import { count, countOf, duration, size } from "../../ui/format.tsx";
+import { count, countOf, size, Time } from "../../ui/format.tsx";
 import { Card, Empty, Loading, Table, View } from "../../ui/view.tsx";
 import { useRequest } from "../../ui/use_request.tsx";
 import { RateLimits, type RateLimitState } from "./rate_limits.tsx";
@@ -110,7 +110,9 @@ function Streams({ streams: { open, readers, bytes, newest } }: { readonly strea
             </td>
             <td className="number">{size(stream.size)}</td>
             <td className="number">{count(stream.readers)}</td>
-            <td className="number">{duration(Math.max(1, stream.ageMs))} ago</td>
+            <td className="number">
+              <Time at={Date.now() - stream.ageMs} as="ago" />
+            </td>
           </tr>
         ))}
       </Table>

@@ -356,7 +356,7 @@ export function Logs() {
                     <Badge>{run.kind}</Badge>
                   </span>
                 </td>
-                <td className={run.caller === null ? "quiet" : undefined}>{nameOf(run.caller)}</td>
+                <td className={run.caller === null ? "caller quiet" : "caller"}>{nameOf(run.caller)}</td>
                 <td>
                   <Badge tone={run.outcome === "success" ? "good" : "bad"}>
                     {OUTCOME_LABELS[run.outcome]}

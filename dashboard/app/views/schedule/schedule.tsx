@@ -118,7 +118,9 @@ function Crons() {
 
 function scheduleText(schedule: { readonly kind: string }): string {
   const { everyMs, expression } = schedule as { readonly everyMs?: number; readonly expression?: string };
-  return everyMs !== undefined ? `every ${duration(everyMs)}` : `${expression ?? schedule.kind} (UTC)`;
+  return everyMs !== undefined
+    ? `every ${duration(everyMs).replace(".0", "")}`
+    : `${expression ?? schedule.kind} (UTC)`;
 }
 
 function State({ kind }: { readonly kind: StateKind }) {

@@ -90,11 +90,11 @@ export function Users() {
         <Table head={["Email", "Name", "Sign-in method", { number: "Sessions" }, "Created"]}>
           {list.results.map((user) => (
             <tr key={user.userId}>
-              <td>
+              <td className="args">
                 <a href={href(["users", user.userId], { search, order })}>{user.email ?? user.userId}</a>{" "}
                 {!user.emailVerified && user.email !== null && <Badge tone="warn">unverified</Badge>}
               </td>
-              <td>{user.name ?? <span className="quiet">–</span>}</td>
+              <td className="args">{user.name ?? <span className="quiet">–</span>}</td>
               <td>{user.anonymous ? "Anonymous" : user.hasPassword ? "Password" : "Mail or provider"}</td>
               <td className="number">{user.sessions}</td>
               <td>
