@@ -15,7 +15,7 @@ interface LiveState {
   readonly rateLimits: RateLimitState;
 }
 
-const ASKED_EVERY_MS = 2_000;
+const ASKED_EVERY_MS = 4_000;
 
 export function Live() {
   const { value, error } = useRequest<LiveState>("/api/admin/live", ASKED_EVERY_MS);
