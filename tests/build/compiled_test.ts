@@ -69,6 +69,7 @@ Deno.test("the launcher unpacks once, and again if something is damaged", async 
     const env = { HOME: `${machine.dir}/empty`, PATH: `${held}:${machine.dir}/bin` };
     const { process } = machine.start([...launcher, "--help"], env);
     const parts = () => machine.unpacked("empty").catch(() => []);
+    let suspended: number | null = null;
     try {
       await until(async () => (await parts()).length > 0, {
         what: "something is unpacked",
@@ -77,14 +78,14 @@ Deno.test("the launcher unpacks once, and again if something is damaged", async 
       const [script] = await childrenOf(process.pid);
       assert.ok(script !== undefined, "the script that unpacks");
       // Unpacking continues only when its script has received the signal that the launcher forwards.
-      await suspend(script);
+      await suspend(suspended = script);
       process.kill("SIGTERM");
       await until(() => isAskedToEnd(script), {
         what: "the launcher forwards the signal",
         timeoutMs: PHASE_MS,
       });
-      await resume(script);
     } finally {
+      if (suspended !== null) await resume(suspended);
       await Deno.writeTextFile(`${held}/released`, "");
     }
     assert.equal((await process.status).code, 143);

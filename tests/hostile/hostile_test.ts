@@ -27,7 +27,7 @@ Deno.test("features named elsewhere in the table are tested there", async () => 
 
 Deno.test("one client cannot exhaust the server", async (t) => {
   await using suite = new Suite({ isMeasured: false });
-  // Attacks that go on come last, so that no other has to run beside them.
+  // Attacks that continue come last, so that no other has to run beside them.
   const rows = attacks.filter(isChosen).toSorted((a, b) =>
     Number(a.alone ?? false) - Number(b.alone ?? false)
   );
