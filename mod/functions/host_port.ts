@@ -138,8 +138,6 @@ export interface QueryReaders {
   onFree(listener: () => void): void;
   /** Starts a reader if there is none, because queries are expected. Without it, the first query does. */
   prepare?(): void;
-  /** Whether no reader runs because no query has arrived for some time, or none yet. */
-  readonly stopped?: boolean;
   readonly hasSlowQueries?: boolean;
   /** Whether a query of this caller is known to be slow. Slow queries never take the last reader. */
   isSlow?(call: Pick<FunctionCall, "udfPath" | "caller">): boolean;

@@ -38,11 +38,6 @@ export function isSystemPath(udfPath: string): boolean {
   return /^_[^:]*:/.test(udfPath);
 }
 
-/** Whether it is the query with which readiness checks run, which must not keep a reader running. */
-export function isReadinessCheck(udfPath: string): boolean {
-  return udfPath === "_system/health:last";
-}
-
 /** Whether a service function is behind `ctx`, hence callable by the app: `_ctx/<feature>:<name>`. */
 export function isCtxPath(udfPath: string): boolean {
   return udfPath.startsWith("_ctx/");

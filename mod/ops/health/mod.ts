@@ -43,9 +43,7 @@ export interface FollowerLag {
 }
 
 export interface ReadinessOptions {
-  readonly calls: Pick<SystemCalls, "mutate" | "query" | "queryInWriter">;
-  /** Whether no reader runs. A check does not start one. */
-  readonly readersStopped: () => boolean;
+  readonly calls: Pick<SystemCalls, "mutate" | "query">;
   /** Free bytes on the data folder's disk; `null` if unavailable. */
   readonly freeBytes: () => Promise<number | null>;
   /** Whether the port accepts connections. */
@@ -104,13 +102,12 @@ export class Readiness {
 
   /** Commits a heartbeat and waits until a shared query shows it. Bounded by a timeout. */
   async #check(): Promise<void> {
-    const { calls, now, readersStopped, follower = null } = this.#options;
+    const { calls, now, follower = null } = this.#options;
     const beat = now();
     const done = follower !== null ? this.#checkFollower(follower) : (async () => {
       await calls.mutate(system.beat, { beat });
       this.#committedAt = now();
-      const last = readersStopped() ? calls.queryInWriter(system.last, {}) : calls.query(system.last, {});
-      if ((await last ?? -1) >= beat) this.#pushedAt = now();
+      if ((await calls.query(system.last, {}) ?? -1) >= beat) this.#pushedAt = now();
     })();
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<void>((resolve) => timer = setTimeout(resolve, statsLimits.readyMs));

@@ -9,7 +9,7 @@ import type { ReplicationFeature } from "./replication.ts";
 import { diskOf } from "./stats.ts";
 
 export function startHealth(
-  { port, host, listening = () => true, config: { dataDir } }: FeatureContext,
+  { port, listening = () => true, config: { dataDir } }: FeatureContext,
   { replication: { replication }, following: { figures }, clustering }: {
     readonly replication: ReplicationFeature;
     readonly following: FollowingFeature;
@@ -18,7 +18,6 @@ export function startHealth(
 ): Feature {
   const readiness = new Readiness({
     calls: new SystemCalls(port),
-    readersStopped: () => host.readers.stopped === true,
     freeBytes: async () => (await diskOf(dataDir)).free,
     listening,
     replicationLagMs: () => replication?.figures().lagMs ?? null,

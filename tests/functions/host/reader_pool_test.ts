@@ -439,20 +439,6 @@ Deno.test("readers end when idle, the last one long after the last query, and le
   assert.deepEqual(world.warnings, []);
 });
 
-Deno.test("readiness checks do not keep the last reader running", async () => {
-  const world = await started();
-  assert.equal(world.pool.stopped, false);
-  const reader = world.reader(0);
-  for (let checks = 0; checks < 100; checks++) {
-    await world.clock.advance(10_000);
-    if (world.pool.stopped) break;
-    world.batch("_system/health:last");
-    world.pins(reader, 1);
-    world.answers(reader, 0, 1);
-  }
-  assert.deepEqual([reader.dead, world.pool.stopped, world.readers.length], [true, true, 1]);
-});
-
 Deno.test("after a reader has died while idle, the next query starts another one", async () => {
   const world = await started();
   world.reader(0).dies("crashed");

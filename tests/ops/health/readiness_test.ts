@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import { opsLimits, statsLimits } from "../../../mod/ops/limits.ts";
 import { Readiness, type ReadinessOptions } from "../../../mod/ops/health/mod.ts";
 import { startTestServer } from "../../auth/server/test_server.ts";
-import { commandLine, processTree } from "../../support/processes/process_tree.ts";
 
 function setUp(options: Partial<ReadinessOptions> = {}) {
   const world = {
@@ -16,13 +15,6 @@ function setUp(options: Partial<ReadinessOptions> = {}) {
     free: 10 * opsLimits.diskReserveBytes as number | null,
     listening: true,
     lagMs: null as number | null,
-    readersStopped: false,
-    /** Queries by the process that runs them. */
-    queries: { readers: 0, writer: 0 },
-  };
-  const last = (where: keyof typeof world.queries) => () => {
-    world.queries[where]++;
-    return Promise.resolve(world.stored);
   };
   const readiness = new Readiness({
     calls: {
@@ -31,10 +23,8 @@ function setUp(options: Partial<ReadinessOptions> = {}) {
         if (world.mutation !== null) return await world.mutation();
         if (!world.stale) world.stored = beat;
       }) as unknown as ReadinessOptions["calls"]["mutate"],
-      query: last("readers") as unknown as ReadinessOptions["calls"]["query"],
-      queryInWriter: last("writer") as unknown as ReadinessOptions["calls"]["queryInWriter"],
+      query: (() => Promise.resolve(world.stored)) as unknown as ReadinessOptions["calls"]["query"],
     },
-    readersStopped: () => world.readersStopped,
     freeBytes: () => Promise.resolve(world.free),
     listening: () => world.listening,
     replicationLagMs: () => world.lagMs,
@@ -122,16 +112,6 @@ Deno.test("[HE3] it reports failures of commits, pushes and the disk, and the re
   assert.deepEqual(await readiness.report(), { ...good, status: "unready", listener: "closed" });
 });
 
-Deno.test("[HE2] a check reads in the writer while no reader runs", async () => {
-  const { world, readiness } = setUp();
-  await readiness.report();
-  assert.deepEqual(world.queries, { readers: 1, writer: 0 });
-  world.now += statsLimits.readySeenMs;
-  world.readersStopped = true;
-  assert.deepEqual(await readiness.report(), good);
-  assert.deepEqual(world.queries, { readers: 1, writer: 1 });
-});
-
 Deno.test("[HE1] a running server answers anyone, and a check is one commit", async () => {
   await using server = await startTestServer();
   const before = (await (await fetch(`${server.url}/api/health`)).json()).ts;
@@ -140,7 +120,4 @@ Deno.test("[HE1] a running server answers anyone, and a check is one commit", as
   assert.deepEqual(await response.json(), good);
   const after = (await (await fetch(`${server.url}/api/health`)).json()).ts;
   assert.ok(after > before);
-  const processes = await Promise.all((await processTree(Deno.pid)).map(commandLine));
-  const isolates = processes.flatMap((command) => /\/([a-z]+)-\d+$/.exec(command ?? "")?.[1] ?? []);
-  assert.deepEqual(isolates, ["writer"], "a check starts no reader");
 });

@@ -10,7 +10,7 @@ import type {
   QueryReaders,
 } from "../../host_port.ts";
 import { failed, type Outcome } from "../../outcome.ts";
-import { isReadinessCheck, isSystemPath } from "../../system_module.ts";
+import { isSystemPath } from "../../system_module.ts";
 import { SnapshotCoordination } from "./snapshot_coordination.ts";
 import { ReadBarrier } from "./read_barrier.ts";
 import { SchedulingDelay } from "./scheduling_delay.ts";
@@ -103,10 +103,6 @@ export class ReaderPool implements QueryReaders {
     if (!this.#held) this.#readers.prepare();
   }
 
-  get stopped(): boolean {
-    return this.#readers.stopped;
-  }
-
   /** Records that commits up to `ts` were published, which releases answers. */
   published(ts: number): void {
     this.#barrier.published(ts);
@@ -124,9 +120,7 @@ export class ReaderPool implements QueryReaders {
     const ts = this.#options.ts();
     if (queries.length === 0) return { pinned: Promise.resolve(ts), done: Promise.resolve() };
     const startedAt = this.#options.clock.now();
-    if (!queries.every(({ udfPath }) => isReadinessCheck(udfPath))) {
-      this.#readers.noteQueries({ ofApp: queries.some(({ udfPath }) => !isSystemPath(udfPath)) });
-    }
+    this.#readers.noteQueries({ ofApp: queries.some(({ udfPath }) => !isSystemPath(udfPath)) });
     const arrived = (ts: number, deliver: () => void) => this.#barrier.arrived(ts, deliver);
     const works = queries.map((query): QueryWork => {
       const { udfPath, caller, base } = query;

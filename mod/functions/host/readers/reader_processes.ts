@@ -71,11 +71,6 @@ export class ReaderProcesses implements Iterable<Reader> {
     return this.some(({ draining }) => !draining);
   }
 
-  /** Whether no reader runs or is starting, and the last start did not fail. */
-  get stopped(): boolean {
-    return this.#readers.size === 0 && !this.#isStarting && this.#failures === 0;
-  }
-
   /** Ensures that there is a reader, or that one is starting. */
   prepare(): void {
     this.#queriedAt = this.#options.clock.now();
@@ -188,10 +183,9 @@ export class ReaderProcesses implements Iterable<Reader> {
       this.#idleTimer = null;
       const since = this.#options.clock.now() - isolateLimits.readerIdleMs;
       for (const reader of this.#readers) {
-        const max = this.#idleMax;
-        // Readiness checks may use the last one all the time.
-        const isIdle = reader.free && (max === 0 || reader.freeSince <= since);
-        if (this.#readers.size > max && isIdle) this.#drain(reader);
+        if (this.#readers.size > this.#idleMax && reader.free && reader.freeSince <= since) {
+          this.#drain(reader);
+        }
       }
       this.#drainIdleLater();
     });
