@@ -67,8 +67,6 @@ async function build(): Promise<boolean> {
       // A removal that was interrupted may have left other files.
       if (modifiedAt(mainOf(built)) === 0) removeIfPossible(built);
       Deno.renameSync(new URL(unfinished, all), built);
-      // If it fails, processes of this start take more memory.
-      await runtime(analysisArguments());
     } else failure = { exitCode: code, stack: new TextDecoder().decode(stderr).trimEnd() || "no output" };
   } catch (error) {
     // The folder is read-only, or another start was faster.
@@ -77,6 +75,8 @@ async function build(): Promise<boolean> {
   removeIfPossible(new URL(unfinished, all));
   if (await use()) {
     await removeOld();
+    // Under the lock, because it takes long. If it fails, processes of this start take more memory.
+    await runtime(analysisArguments()).catch(() => {});
     return true;
   }
   const { stderrLog } = await import("../kit/log.ts");
