@@ -1,5 +1,5 @@
 /** Starts a Chromium for tests in a real browser. */
-import type { Browser } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { chromium, pathOf } from "./services.ts";
 import { HANG_MS } from "./waiting.ts";
 
@@ -32,13 +32,34 @@ export async function launchChromium(): Promise<Browser> {
   browser.newContext = async (options) => {
     const context = await newContext(options);
     context.setDefaultTimeout(PAGE_WAIT_MS);
+    context.on("page", limitScripts);
     return context;
   };
   const newPage = browser.newPage.bind(browser);
   browser.newPage = async (options) => {
     const page = await newPage(options);
     page.setDefaultTimeout(PAGE_WAIT_MS);
+    limitScripts(page);
     return page;
   };
   return browser;
+}
+
+/** Lets scripts of a page fail when they have not ended in time. Playwright has no timeout for them. */
+function limitScripts(page: Page): void {
+  const evaluate = page.evaluate.bind(page) as (...args: readonly unknown[]) => Promise<unknown>;
+  const limited = async (...args: readonly unknown[]) => {
+    const expired = Promise.withResolvers<never>();
+    const timer = setTimeout(
+      () =>
+        expired.reject(new Error(`A script of the page has not ended after ${PAGE_WAIT_MS} ms: ${args[0]}`)),
+      PAGE_WAIT_MS,
+    );
+    try {
+      return await Promise.race([evaluate(...args), expired.promise]);
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+  Object.assign(page, { evaluate: limited });
 }
