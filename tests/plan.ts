@@ -30,6 +30,8 @@ const SLOW = [
   "tests/dashboard/people_test.ts",
   "tests/dashboard/functions_test.ts",
   "tests/dashboard/server_test.ts",
+  "tests/auth/server",
+  "tests/ops/server",
   "tests/functions/host/misbehaviour_test.ts",
   "tests/ops/deploy/deploy_steps_test.ts",
   "tests/cluster/workers_test.ts",
@@ -40,14 +42,12 @@ const SLOW = [
   "tests/examples/todo_files_test.ts",
   "tests/hostile",
   "tests/docs/guide_app_test.ts",
-  "tests/auth/server",
   "tests/storage/hostile_images_test.ts",
   "tests/storage/tus_server_test.ts",
   "tests/cluster/rows_test.ts",
   "tests/cluster/forwarding_test.ts",
   "tests/cluster/lease_test.ts",
   "tests/ops/maintenance_test.ts",
-  "tests/ops/server",
   "tests/server/takeover_test.ts",
   "tests/functions/host/isolate_host_test.ts",
   "tests/cluster/servers_test.ts",
@@ -139,6 +139,10 @@ const GROUPS = [
     "tests/ops/server/metrics_server_test.ts",
     "tests/ops/server/restart_process_test.ts",
     "tests/ops/server/telemetry_server_test.ts",
+    "tests/ops/server/scheduled_test.ts",
+    "tests/ops/admin/settings_test.ts",
+    "tests/ops/log/log_server_test.ts",
+    "tests/ops/replication/bucket_files_test.ts",
   ],
   [
     "tests/server/import_command_test.ts",
@@ -153,11 +157,20 @@ const GROUPS = [
     "tests/auth/server/api_key_test.ts",
     "tests/auth/server/passkey_test.ts",
     "tests/auth/server/second_factor_test.ts",
+    "tests/auth/server/callers_test.ts",
+    "tests/auth/server/live_test.ts",
+    // Last, because they leave timers and pipes of the browser's driver behind.
+    "tests/auth/server/account_page_test.ts",
+    "tests/auth/server/external_auth_test.ts",
+    "tests/auth/server/fragment_test.ts",
   ],
 ];
 
-/** Files in one process: a crash takes all of them. */
-const FILES_MAX = 16;
+/**
+ * Files in one process. Loading the modules of a group takes up to three seconds of processor time, so groups are large. A
+ * crash ends all of them.
+ */
+const FILES_MAX = 48;
 
 /** A group of shared files starts after this many files with a separate process. */
 const ALONE_PER_GROUP = 2;
