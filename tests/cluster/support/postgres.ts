@@ -14,12 +14,19 @@ import { freePort } from "../../support/ports.ts";
 const UNPRIVILEGED_ID = 65_534;
 const decoder = new TextDecoder();
 
-/** Runs a program of PostgreSQL or the system in a folder. Returns its exit code and error output. */
-async function output(
+interface Location {
+  /** Folder of the programs of PostgreSQL. */
+  readonly programs: string;
+  /** Working directory. */
+  readonly folder: string;
+}
+
+/** A program of PostgreSQL or the system, which runs as an unprivileged user. */
+function commandOf(
   [program, ...args]: readonly [string, ...string[]],
-  { programs, folder }: { readonly programs: string; readonly folder: string },
-): Promise<{ readonly code: number; readonly stderr: string | null }> {
-  const command = new Deno.Command(program === "cp" ? program : join(programs, program), {
+  { programs, folder }: Location,
+): Deno.Command {
+  return new Deno.Command(program === "cp" ? program : join(programs, program), {
     args,
     cwd: folder,
     clearEnv: true,
@@ -29,6 +36,14 @@ async function output(
     stdout: "null",
     stderr: program === "pg_ctl" ? "null" : "piped",
   });
+}
+
+/** Runs a program of PostgreSQL or the system. Returns its exit code and error output. */
+async function output(
+  [program, ...args]: readonly [string, ...string[]],
+  { programs, folder }: Location,
+): Promise<{ readonly code: number; readonly stderr: string | null }> {
+  const command = commandOf([program, ...args], { programs, folder });
   // Without a pipe: the server that pg_ctl starts would keep it open.
   if (program === "pg_ctl") return { code: (await command.spawn().status).code, stderr: null };
   const { code, stderr } = await command.output();
@@ -58,6 +73,8 @@ function emptyFiles(programs: string): Promise<string> {
   })();
 }
 
+let sharedServer: Promise<TestPostgres> | null = null;
+
 export class TestPostgres implements AsyncDisposable {
   readonly #folder: string;
   readonly #programs: string;
@@ -85,6 +102,18 @@ export class TestPostgres implements AsyncDisposable {
         if (tries === 3) throw error;
       }
     }
+  }
+
+  /**
+   * Returns the server that the tests of this process share, each with its own databases. Tests that stop their server `start`
+   * one. The caller must not dispose it: it ends with the process.
+   */
+  static shared(): Promise<TestPostgres> {
+    return sharedServer ??= (async () => {
+      const started = await TestPostgres.start();
+      addEventListener("unload", () => started.#end());
+      return started;
+    })();
   }
 
   /** Returns the URL of a new database. */
@@ -132,6 +161,13 @@ export class TestPostgres implements AsyncDisposable {
     await this.down("immediate").catch(() => {});
     // It may still be writing.
     await until(() => Deno.remove(this.#folder, { recursive: true }).then(() => true, () => false));
+  }
+
+  /** Stops the server while the process ends, when promises no longer resolve. */
+  #end(): void {
+    const stop = ["pg_ctl", "-D", join(this.#folder, "data"), "-w", "-m", "immediate", "stop"] as const;
+    commandOf(stop, { programs: this.#programs, folder: this.#folder }).outputSync();
+    Deno.removeSync(this.#folder, { recursive: true });
   }
 
   async #run(program: string, ...args: string[]): Promise<void> {
