@@ -8,10 +8,13 @@ import { rateLimits } from "../../mod/auth/limits.ts";
 import { bearerOf, type TestServer } from "../auth/server/test_server.ts";
 import { FakeBucket } from "../ops/scheduled/fake_bucket.ts";
 import { isLongRun } from "../support/long_runs.ts";
-import { until } from "../support/waiting.ts";
+import { pause, until } from "../support/waiting.ts";
 import { needs, postgres } from "../support/services.ts";
 import { TestPostgres } from "./support/postgres.ts";
 import { add, ClusterRig, notes, SECRET } from "./support/servers.ts";
+
+/** Pause between requests of one client. */
+const PAUSE_MS = 20;
 
 const ACCOUNT = { email: "ann@example.com", password: "correct horse" };
 
@@ -306,6 +309,7 @@ Deno.test(needs(postgres, "requests to a follower"), async (t) => {
           const { body } = await addNamed(server, { text, name: `${crypto.randomUUID()} ${n}` });
           if (body.status === "success") done.push(text);
           else failures.push(body);
+          await pause(PAUSE_MS);
         }
       };
       const signIns = async () => {
@@ -315,6 +319,7 @@ Deno.test(needs(postgres, "requests to a follower"), async (t) => {
             email: `n${n}@example.com`,
           });
           if (status !== 200 && body.errorData?.code !== "rate_limited") failures.push(body);
+          await pause(PAUSE_MS);
         }
       };
       const work = [writer(c, "c"), writer(c, "c too"), signIns()];
@@ -367,12 +372,12 @@ Deno.test(needs(postgres, "requests to a follower"), async (t) => {
             if (lastAt > 0) pauseMs = Math.max(pauseMs, now - lastAt);
             lastAt = now;
             done.push(text);
-            continue;
+          } else {
+            const { code } = body.errorData;
+            codes.add(code);
+            if (code === "unavailable") refused.push(text);
           }
-          const { code } = body.errorData;
-          codes.add(code);
-          if (code === "unavailable") refused.push(text);
-          await new Promise((resolve) => setTimeout(resolve, 20));
+          await pause(PAUSE_MS);
         }
       };
       const work = [write("handed"), write("over")];
