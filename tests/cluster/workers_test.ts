@@ -16,6 +16,11 @@ import { pause, until } from "../support/waiting.ts";
 import { areAlive, connectionsOf, workersOf } from "./support/processes.ts";
 
 const WORKERS = 3;
+/**
+ * A memory budget whose share is so small that workers start no isolates ahead. Each of these costs as much processor time as
+ * the worker. The writing process starts them.
+ */
+const MEMORY = "1900MiB";
 const ACCOUNTS = 6;
 const EACH = 100;
 const JSON_BODY = { "content-type": "application/json" };
@@ -102,6 +107,7 @@ class Server implements AsyncDisposable {
 
   constructor(folder: TempFolder, ...flags: readonly string[]) {
     const given = ["--data", folder.at("data"), "--host", "127.0.0.1", "--static", folder.at("static")];
+    given.push("--memory", MEMORY);
     this.child = new Child({
       args: [..."run --quiet --no-prompt -P=serve main.ts".split(" "), ...given, ...flags],
     });
@@ -155,6 +161,9 @@ class Server implements AsyncDisposable {
   }
 }
 
+/** Pause between transfers of a client. Each one updates the subscriptions of all clients. */
+const MOVE_PAUSE_MS = 100;
+
 /** Transfers money at random until it is stopped, and checks that all views are consistent and never older than before. */
 class Mover {
   readonly acknowledged: number[] = [];
@@ -197,7 +206,7 @@ class Mover {
       this.acknowledged.push(n);
       // The client sees its acknowledged write.
       if (before >= 0 && this.#seen <= before) this.faults.push(`does not show its own write ${n}`);
-      await pause(20);
+      await pause(MOVE_PAUSE_MS);
     }
   }
 
