@@ -14,8 +14,8 @@ const LONG_TESTS: Readonly<Record<string, readonly string[]>> = {
   durability: ["tests/durability", "tests/scheduler/kill_test.ts", "tests/storage/real_server_test.ts"],
   /** The client over connections that break. */
   faults: ["tests/client/fault_proxy_test.ts"],
-  /** The Next.js and React Router examples, installed, built and opened in a browser. */
-  frameworks: ["tests/npm/framework_examples.ts"],
+  /** The examples and templates for other frameworks, installed and built. The examples are opened in a browser. */
+  frameworks: ["tests/npm/framework_examples.ts", "tests/npm/framework_templates.ts"],
   /** Frames that no client would send. */
   fuzz: ["tests/sync/fuzz_test.ts"],
   /** Attacks, with those that take minutes. */

@@ -11,6 +11,7 @@ import { freePort } from "../support/ports.ts";
 import { projectDir } from "../support/processes/child.ts";
 import { chromium, needs, npm } from "../support/services.ts";
 import { NodeMachine, type Running } from "./support/node_machine.ts";
+import { publishSyncline } from "./support/published.ts";
 import { Registry } from "./support/registry.ts";
 
 interface Example {
@@ -61,13 +62,7 @@ Deno.test({
   async fn() {
     await using registry = await Registry.start();
     await using machine = await NodeMachine.create(registry.npmrc);
-    const built = await new Deno.Command(Deno.execPath(), {
-      args: ["task", "--quiet", "build:npm"],
-      cwd: projectDir,
-      stdin: "null",
-    }).output();
-    assert.ok(built.success, new TextDecoder().decode(built.stderr));
-    await machine.done(`npm publish --silent ${join(projectDir, "dist/npm/syncline")}`);
+    await publishSyncline(machine);
     for (const { folder } of EXAMPLES) {
       await copyTree(
         join(projectDir, "examples", folder),

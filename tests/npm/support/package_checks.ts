@@ -5,10 +5,17 @@ import { BINDINGS, ENTRIES, FRAMEWORKS, SMALL_ENTRIES } from "../../../mod/clien
 import { projectDir } from "../../support/processes/child.ts";
 import { LanguageServer } from "./language_server.ts";
 import type { NodeMachine } from "./node_machine.ts";
-import { API_TYPES, AUTH_HOOKS, NODE_DRIVER, NODE_SCRIPT, OWN_FUNCTIONS, TEXTS } from "./package_sources.ts";
+import {
+  API_TYPES,
+  AUTH_HOOKS,
+  NODE_DRIVER,
+  NODE_SCRIPT,
+  OWN_FUNCTIONS,
+  TEXTS,
+  TYPE_CHECK,
+} from "./package_sources.ts";
 
 const PACKAGE = join(projectDir, "dist/npm/syncline");
-const TSC = "my-app/node_modules/.bin/tsc";
 
 /** Text that only `syncline/server` has, and the package that it needs. */
 const ONLY_FUNCTIONS = /"searchField"|ZodError|from "zod"/;
@@ -85,8 +92,8 @@ export async function checkPageCode(machine: NodeMachine): Promise<void> {
 }
 
 /**
- * In plain Node a client subscribes, calls, and does not keep the program running. The package's declarations are checked
- * with it, not only their use.
+ * In plain Node a client subscribes, calls, and does not keep the program running. `checkTypes` checks the types of the files
+ * that this writes.
  */
 export async function checkPlainNode(machine: NodeMachine, url: string): Promise<void> {
   const write = (name: string, text: string) => Deno.writeTextFile(machine.at("script", name), text);
@@ -105,7 +112,6 @@ export async function checkPlainNode(machine: NodeMachine, url: string): Promise
   const compilerOptions = { target: "ES2022", module: "NodeNext", lib: ["ES2022"], types, ...STRICT };
   await write("tsconfig.json", JSON.stringify({ compilerOptions, include: ["."] }));
   await machine.done("npm install --ignore-scripts --prefer-offline", { at: "script" });
-  await machine.done(`../${TSC} -p .`, { at: "script" });
   const { text } = await machine.done(`node tasks.mjs ${url}`, { at: "script" });
   assert.deepEqual(JSON.parse(text), { isSame: true, isRefused: true, transport: "webSocket" });
   const kit = "node_modules/.bin/syncline conformance --only fragments,keepalive -- node driver.mjs";
@@ -116,10 +122,11 @@ export async function checkPlainNode(machine: NodeMachine, url: string): Promise
 }
 
 /**
- * The declarations of all entries for pages are valid with the library of browsers. The frameworks are installed. The other
- * entries are checked in plain Node.
+ * Checks the types of the script for plain Node, of a module that imports all entries for pages, and of a template's app whose
+ * check is `tsc`. The package's declarations are checked as well, those for pages with the library of browsers. The frameworks are
+ * installed. One process checks all three, because reading the compiler and its library takes most of the time.
  */
-export async function checkDeclarations(machine: NodeMachine): Promise<void> {
+export async function checkTypes(machine: NodeMachine, app: string): Promise<void> {
   const write = (name: string, text: string) => Deno.writeTextFile(machine.at("declarations", name), text);
   await Deno.mkdir(machine.at("declarations"));
   const names = Object.keys(ENTRIES).filter((name) => name !== "server");
@@ -134,17 +141,43 @@ export async function checkDeclarations(machine: NodeMachine): Promise<void> {
     moduleResolution: "bundler",
     lib: ["ES2022", "DOM"],
     types: [],
-    listFiles: true,
   };
   await write("tsconfig.json", JSON.stringify({ compilerOptions, files: ["index.ts"] }));
-  const lines = (await machine.run(`../${TSC} -p .`, { at: "declarations" })).text.split("\n");
-  // Declarations of other packages may have errors.
-  const errors = lines.filter((line) =>
-    /^(?:index\.ts|\S*\/node_modules\/syncline\/\S*)\(\d+,\d+\)/.test(line)
-  );
+  await Deno.writeTextFile(machine.at("my-app/type_check.mjs"), TYPE_CHECK);
+  const configs = ["script", "declarations", app].map((folder) => machine.at(folder, "tsconfig.json"));
+  const { text } = await machine.run(`node type_check.mjs ${configs.join(" ")}`, { at: "my-app" });
+  const { errors, checked } = JSON.parse(text) as { errors: string[]; checked: string[][] };
   assert.deepEqual(errors, []);
-  const missing = names.filter((name) => !lines.some((line) => line.endsWith(`/syncline/${name}.d.ts`)));
-  assert.deepEqual(missing, [], "compiled without these");
+  const expected = [
+    ["/script/tasks.mjs", "/script/driver.mjs", ...DECLARED.map((name) => `/syncline/${name}.d.ts`)],
+    names.map((name) => `/syncline/${name}.d.ts`),
+    [`/${app}/src/main.tsx`, `/${app}/functions/tasks.ts`, `/${app}/tests/tasks.test.ts`],
+  ];
+  const missing = expected.map((names, at) =>
+    names.filter((name) => !checked[at]?.some((file) => file.endsWith(name)))
+  );
+  assert.deepEqual(missing, [[], [], []], "checked without these");
+}
+
+/** The command that a template's build starts with. It checks the types. */
+export async function typeCheckOf(machine: NodeMachine, app: string): Promise<string> {
+  const { scripts } = JSON.parse(await Deno.readTextFile(machine.at(app, "package.json")));
+  const [, check = ""] = /^(\S+) && vite build$/.exec(scripts.build) ?? [];
+  assert.notEqual(check, "", scripts.build);
+  assert.equal(scripts.test, "vitest run --testTimeout=30000");
+  return check;
+}
+
+/** A template for another framework has the functions and tests of the app for React, whose tests run in Vitest. */
+export async function checkSharedFiles(machine: NodeMachine, app: string): Promise<void> {
+  for (const name of ["functions/schema.ts", "functions/tasks.ts", "tests/tasks.test.ts"]) {
+    const [text, above] = await Promise.all(
+      [app, "my-app"].map((folder) => Deno.readTextFile(machine.at(folder, name))),
+    );
+    assert.equal(text, above, name);
+  }
+  const files = await Array.fromAsync(Deno.readDir(machine.at(app, "tests")));
+  assert.deepEqual(files.map(({ name }) => name), ["tasks.test.ts"]);
 }
 
 /** The packages that a template imports are in its manifest, with the ranges of the app in the folder above. */
@@ -178,7 +211,7 @@ async function* sourcesIn(folder: string): AsyncGenerator<string> {
   }
 }
 
-const STRICT = { allowJs: true, checkJs: true, strict: true, noEmit: true, skipDefaultLibCheck: true };
+const STRICT = { allowJs: true, checkJs: true, strict: true, noEmit: true };
 
 /** Writes files into the app whose marked lines, and no others, are type errors. Returns how to remove them. */
 export async function writeTypeTests(machine: NodeMachine): Promise<() => Promise<void>> {

@@ -180,3 +180,40 @@ for await (const line of createInterface({ input: stdin })) {
 }
 client.close();
 `;
+
+/**
+ * A program that checks projects with the installed TypeScript, in one process. It checks their own files and the declarations
+ * of Syncline; those of other packages may have errors. Prints the errors, and of each project the checked files.
+ */
+export const TYPE_CHECK = `import { argv } from "node:process";
+import ts from "typescript";
+
+const libraries = new Map();
+const host = (options) => {
+  const host = ts.createCompilerHost(options);
+  const read = host.getSourceFile.bind(host);
+  const folder = host.getDefaultLibLocation();
+  host.getSourceFile = (name, ...more) => {
+    if (!name.startsWith(folder)) return read(name, ...more);
+    if (!libraries.has(name)) libraries.set(name, read(name, ...more));
+    return libraries.get(name);
+  };
+  return host;
+};
+const found = [];
+const checked = argv.slice(2).map((path) => {
+  const onUnRecoverableConfigFileDiagnostic = (diagnostic) => found.push(diagnostic);
+  const config = ts.getParsedCommandLineOfConfigFile(path, {}, { ...ts.sys, onUnRecoverableConfigFileDiagnostic });
+  const { fileNames: rootNames, options, errors: configFileParsingDiagnostics } = config;
+  const program = ts.createProgram({ rootNames, options, configFileParsingDiagnostics, host: host(options) });
+  const files = program.getSourceFiles()
+    .filter(({ fileName }) => !fileName.includes("/node_modules/") || fileName.includes("/node_modules/syncline/"));
+  for (const file of files) found.push(...ts.getPreEmitDiagnostics(program, file));
+  return files.map(({ fileName }) => fileName);
+});
+const errors = ts.sortAndDeduplicateDiagnostics(found).map(({ file, start = 0, code, messageText }) => {
+  const { line = 0, character = 0 } = file?.getLineAndCharacterOfPosition(start) ?? {};
+  return \`\${file?.fileName}(\${line + 1},\${character + 1}): TS\${code} \${ts.flattenDiagnosticMessageText(messageText, "\\n")}\`;
+});
+console.log(JSON.stringify({ errors, checked }));
+`;
