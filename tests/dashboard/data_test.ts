@@ -413,6 +413,17 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await cell("Imported").waitFor();
   });
 
+  await t.step("the palette opens the import into a table", async () => {
+    await go("overview");
+    await keys("Control+k");
+    await page.getByPlaceholder("Go to a table").fill("import orders");
+    await page.getByRole("option", { name: "Import into orders…" }).click();
+    await page.getByRole("heading", { name: "Import into orders" }).waitFor();
+    assert.match(page.url(), /#\/data\/orders$/);
+    await keys("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+  });
+
   await t.step("the columns of a CSV file are mapped to fields, and unknown ones are skipped", async () => {
     await choose("More about this table", "Import…");
     const csv = 'Product,STATE,total,Remark\n"Shelf, oak",open,7,"a ""remark"""\n';
@@ -655,6 +666,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await keys("End");
     await shown(last).getByText("Customer 899").waitFor();
     await page.locator(".grid-row[data-current=true]").getByText("Customer 899").waitFor();
+    await page.locator(".grid-foot", { hasText: `– ${last - 1} of ${last - 1}` }).waitFor();
     assert.ok(
       await page.locator(".grid-body .grid-row").count() < 100,
       "only rows near the viewport are rendered",

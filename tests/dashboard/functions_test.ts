@@ -52,7 +52,10 @@ testDashboard("functions and logs", { functions, config }, async (dashboard, t) 
     "a form generated from the argument schema runs a mutation and shows result and log lines",
     async () => {
       await go("functions/orders%3Aadd");
-      await page.getByText("Adds an order.\n\n@param total In euros.").waitFor();
+      const doc = page.locator(".doc");
+      await doc.getByText("Adds an order.", { exact: true }).waitFor();
+      assert.equal(await doc.getByRole("term").innerText(), "total");
+      assert.equal(await doc.getByRole("definition").innerText(), "In euros.");
       await page.getByLabel("title").fill("<b>Sofa</b>");
       await page.getByLabel("state").selectOption("open");
       await page.getByLabel("total").fill("12.5");

@@ -40,7 +40,22 @@ testDashboard("rooms, streams and rate limits", { functions }, async (dashboard,
 
   await t.step("SM7 a stream is listed with its action and state", async () => {
     await call("notes:speak", {}, "action");
-    await page.getByRole("row").filter({ hasText: "notes:speak" }).filter({ hasText: "ended" }).waitFor();
+    const row = page.getByRole("row").filter({ hasText: "notes:speak" }).filter({ hasText: "ended" });
+    await row.waitFor();
+    // While the server does not answer, the start of a stream does not move with the clock.
+    const started = () => row.locator("time").getAttribute("title");
+    let status = 0;
+    await page.route(
+      "**/api/admin/live",
+      (route) =>
+        status === 0 ? route.abort() : route.fulfill({ status, json: { errorMessage: "Not today" } }),
+    );
+    await waitForText("The server does not answer.");
+    const before = await started();
+    status = 400;
+    await waitForText("Not today");
+    assert.equal(await started(), before);
+    await page.unroute("**/api/admin/live");
   });
 
   await t.step(

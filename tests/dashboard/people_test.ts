@@ -732,6 +732,20 @@ testDashboard("users, administrators and settings", {
       await page.getByRole("option", { name: entry, exact: true }).waitFor();
       await keys("Escape");
     }
+    // Words of one or two characters count.
+    await keys("Control+k");
+    await palette.fill("24 parcel");
+    await page.getByRole("option", { name: "Errors in the last 24 hours", exact: true }).waitFor();
+    assert.equal(await page.getByRole("option").count(), 1);
+    // Words of titles count more than keywords.
+    await palette.fill("mail parcel");
+    await page.getByRole("option").first().filter({ hasText: "Mail" }).waitFor();
+    // A word of a description finds its setting only if the whole search matches.
+    await palette.fill("sidebar");
+    await page.getByRole("option", { name: "App: Environment", exact: true }).waitFor();
+    await palette.fill("sidebar parcel");
+    await waitForText("No results.");
+    await keys("Escape");
     await keys("Control+k");
     await palette.fill("new admin");
     await page.getByRole("option", { name: "New administrator" }).click();

@@ -45,12 +45,24 @@ function scoreOf(value: string, search: string, keywords: readonly string[] = []
   return begin([...words, ...keywords.flatMap(wordsOf)]) ? 0.5 : 0;
 }
 
-/** Ranks an entry by how many words of the search it matches, if no entry matches all of them. */
-function partialScoreOf(value: string, search: string, keywords: readonly string[] = []): number {
+/**
+ * Ranks an entry by the share of the search that it matches, if no entry matches all of it. Words of titles count twice as much
+ * as keywords, and descriptions do not count. Long words count more than short ones, but a word of one character may be the whole name in some scripts.
+ */
+function partialScoreOf(
+  value: string,
+  search: string,
+  [title = "", , ...words]: readonly string[] = [],
+): number {
   const wanted = wordsOf(search);
-  const words = [value, ...keywords].flatMap(wordsOf);
-  const matched = wanted.filter((word) => word.length > 2 && words.some((other) => other.startsWith(word)));
-  return matched.length === 0 ? 0 : 0.5 * matched.length / wanted.length;
+  const titles = [value, title].flatMap(wordsOf);
+  const others = words.flatMap(wordsOf);
+  const weightOf = (wanted: string) => {
+    const matches = (word: string) => word.startsWith(wanted);
+    return titles.some(matches) ? 1 : others.some(matches) ? 0.5 : 0;
+  };
+  const matched = wanted.reduce((sum, word) => sum + word.length * weightOf(word), 0);
+  return matched === 0 ? 0 : 0.5 * matched / wanted.join("").length;
 }
 
 /** Unlike `go`, asks about unsaved edits. */
@@ -64,8 +76,13 @@ interface Entry {
   /** Unique; the search matches against it. */
   readonly value: string;
   readonly words?: readonly string[];
+  /** Only searches that match completely find its words. */
+  readonly description?: string;
   readonly run: () => void;
 }
+
+/** The keywords of an entry, as the scores expect them. */
+const keywordsOf = ({ text, description = "", words = [] }: Entry): string[] => [text, description, ...words];
 
 /** Minimum length of a search for users, which runs on the server. */
 const SEARCHED_FROM = 2;
@@ -78,7 +95,7 @@ function Entries({ done }: { readonly done: () => void }) {
   const [text, setText] = useState("");
   const groups = useEntries(text.trim());
   const matchesAll = groups.some(([, entries]) =>
-    entries.some(({ value, words }) => scoreOf(value, text, words) > 0)
+    entries.some((entry) => scoreOf(entry.value, text, keywordsOf(entry)) > 0)
   );
   const score = matchesAll ? scoreOf : partialScoreOf;
   return (
@@ -94,17 +111,17 @@ function Entries({ done }: { readonly done: () => void }) {
         {bestFirst(groups, text, score).map(([heading, entries]) =>
           entries.length > 0 && (
             <Command.Group key={heading} heading={heading}>
-              {entries.map(({ icon, text, value, words, run }) => (
+              {entries.map((entry) => (
                 <Command.Item
-                  key={value}
-                  value={value}
-                  keywords={[...words ?? []]}
+                  key={entry.value}
+                  value={entry.value}
+                  keywords={keywordsOf(entry)}
                   onSelect={() => {
                     done();
-                    run();
+                    entry.run();
                   }}
                 >
-                  <Icon name={icon} /> {text}
+                  <Icon name={entry.icon} /> {entry.text}
                 </Command.Item>
               ))}
             </Command.Group>
@@ -121,7 +138,7 @@ type Group = readonly [heading: string, entries: readonly Entry[]];
 function bestFirst(groups: readonly Group[], text: string, score: typeof scoreOf): readonly Group[] {
   if (text.trim() === "") return groups;
   const bestOf = ([, entries]: Group) =>
-    Math.max(0, ...entries.map(({ value, words }) => score(value, text, words)));
+    Math.max(0, ...entries.map((entry) => score(entry.value, text, keywordsOf(entry))));
   return groups.toSorted((a, b) => bestOf(b) - bestOf(a));
 }
 
@@ -159,12 +176,21 @@ function useEntries(text: string): readonly Group[] {
     ["Commands", actions],
     [
       "Tables",
-      tables.map(({ name }) => ({
-        icon: "data" as const,
-        text: name,
-        value: `table ${name}`,
-        run: () => visit(["data", name]),
-      })),
+      tables.flatMap(({ name, ofService, orphaned }) => [
+        {
+          icon: "data" as const,
+          text: name,
+          value: `table ${name}`,
+          run: () => visit(["data", name]),
+        },
+        ...text === "" || ofService || orphaned ? [] : [{
+          icon: "data" as const,
+          text: `Import into ${name}…`,
+          value: `import into ${name}`,
+          words: ["csv jsonl json lines file upload documents load"],
+          run: () => visit(["data", name], { make: "import" }),
+        }],
+      ]),
     ],
     [
       "Functions",
@@ -192,14 +218,16 @@ function useEntries(text: string): readonly Group[] {
           icon: "settings" as const,
           text: title,
           value: `settings ${name}`,
-          words: [title, text, words],
+          words: [words],
+          description: text,
           run: () => visit(["settings", name]),
         },
         ...settings.map(({ name, description }) => ({
           icon: "settings" as const,
           text: `${title}: ${labelOf(name)}`,
           value: `setting ${name}`,
-          words: [labelOf(name), name.replace(/([A-Z])/g, " $1"), description],
+          words: [name.replace(/([A-Z])/g, " $1")],
+          description,
           run: () => visit(["settings", name]),
         })),
       ]),

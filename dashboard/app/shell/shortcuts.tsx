@@ -38,7 +38,7 @@ export function Shortcuts({ onClose }: { readonly onClose: () => void }) {
         {SHORTCUTS.map(([title, keys]) => (
           <Fragment key={title}>
             <h2>{title}</h2>
-            <dl className="facts">
+            <dl className="facts shortcuts">
               {keys.map(([key, text]) => (
                 <Fragment key={key}>
                   <dt>
@@ -51,7 +51,7 @@ export function Shortcuts({ onClose }: { readonly onClose: () => void }) {
           </Fragment>
         ))}
         <h2>Documentation</h2>
-        <ul>
+        <ul className="plain">
           {DOCS.map(([page, title]) => (
             <li key={page}>
               <a href={`./docs/${page}`} target="_blank">{title}</a>

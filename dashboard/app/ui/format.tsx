@@ -58,7 +58,6 @@ export function Time({ at, as = "full" }: { readonly at: number; readonly as?: "
   if (Number.isNaN(date.getTime())) return <span>–</span>;
   return (
     <time
-      className={as === "ago" ? "ago" : undefined}
       dateTime={date.toISOString()}
       title={as === "ago" ? `${timeText(at)}, ${utcText(at)}` : utcText(at)}
     >

@@ -188,8 +188,8 @@ const WORDINGS: Readonly<Record<string, Wording>> = {
   logArgs: { label: "Log arguments" },
 };
 
-/** Turns the name of an unknown setting, such as `logBytes`, into words. */
-function wordsOf(name: string): string {
+/** Turns a name in code, such as `logBytes`, into words. */
+export function wordsOf(name: string): string {
   const words = name.replace(/([a-z\d])([A-Z])/g, "$1 $2").toLowerCase();
   return words.charAt(0).toUpperCase() + words.slice(1);
 }

@@ -154,6 +154,10 @@ export async function checkAppearances({ page, go }: DashboardPage, views: reado
         .map((one) => one.textContent?.slice(0, 80))
     );
     assert.deepEqual(covered, [], `${view}: actions cover cells`);
+    const broken = await page.locator("#view time").evaluateAll((all) =>
+      all.filter((one) => one.getClientRects().length > 1).map((one) => one.textContent)
+    );
+    assert.deepEqual(broken, [], `${view}: times span several lines`);
     await page.setViewportSize({ width: 1280, height: 800 });
   }
 }

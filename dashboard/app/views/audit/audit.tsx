@@ -9,7 +9,7 @@ import { Card, Empty, Table, View } from "../../ui/view.tsx";
 import { Time } from "../../ui/format.tsx";
 import { ListEnd, useLiveList } from "../../ui/use_request.tsx";
 import { useCallerNames } from "../../ui/caller_names.ts";
-import { isInverted, labelOf } from "../../ui/setting_words.ts";
+import { isInverted, labelOf, wordsOf } from "../../ui/setting_words.ts";
 import { sentenceOf } from "./sentences.ts";
 
 /** Prefixes of an entry's action, with their labels. */
@@ -131,12 +131,26 @@ function Args({ args }: { readonly args: Readonly<Record<string, unknown>> }) {
     <>
       {given.map(([name, value]) => (
         <Fragment key={name}>
-          <span className="quiet">{name}</span> {String(value)}
+          <span className="quiet">{argumentLabel(name)}</span>{" "}
+          {typeof value === "boolean" ? value ? "yes" : "no" : String(value)}
           {"  "}
         </Fragment>
       ))}
     </>
   );
+}
+
+const ARGUMENTS: Readonly<Record<string, string>> = {
+  path: "Function",
+  migrationId: "Migration ID",
+  fromStart: "From the first document",
+  onServer: "On the server",
+  userId: "User ID",
+  adminId: "Administrator ID",
+};
+
+function argumentLabel(name: string): string {
+  return ARGUMENTS[name] ?? wordsOf(name);
 }
 
 function Changes({ changes }: {

@@ -46,6 +46,13 @@ const user = (verb: string, rest?: string): Describe => (arg, nameOf) => ({
 const named = (verb: string, name: string): Describe => (arg) => ({ verb, subject: arg(name) });
 const plain = (verb: string): Describe => () => ({ verb });
 
+const migration: Describe = (arg) => ({
+  verb: "started the migration",
+  subject: arg("path"),
+  to: href(["deploying"]),
+  ...(arg("table") !== "" && { rest: ` of ${arg("table")}` }),
+});
+
 const ACTIONS: Readonly<Record<string, Describe>> = {
   "_admin/data:insert": (arg) => ({
     verb: `added ${documentsText(arg("documents"))} to`,
@@ -147,8 +154,8 @@ const ACTIONS: Readonly<Record<string, Describe>> = {
     subject: arg("name"),
     to: href(["schedule"]),
   }),
-  "_admin/migrations:begin": named("started the migration", "path"),
-  "_admin/migrations:run": named("started the migration", "path"),
+  "_admin/migrations:begin": migration,
+  "_admin/migrations:run": migration,
   "_admin/migrations:halt": plain("stopped a migration"),
   "_admin/env:set": (arg) => ({ verb: "changed variables", rest: `: ${inner(arg("changes"))}` }),
   "_admin/apiKeys:create": named("created the API key", "name"),

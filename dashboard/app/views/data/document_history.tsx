@@ -94,7 +94,7 @@ function Change({ change: { at, ts, document, run }, before, isFirst, name, onRe
   const what = document === null ? "deleted" : isFirst || before?.document === null ? "inserted" : "changed";
   return (
     <section aria-label={`Commit ${ts}`}>
-      <p className="row">
+      <p className="row change">
         <span className="grow">
           <strong>{what}</strong> <Time at={at} />{" "}
           {run === null ? <span className="quiet">by a run that the log no longer has</span> : (
@@ -111,17 +111,17 @@ function Change({ change: { at, ts, document, run }, before, isFirst, name, onRe
         </span>
         {document !== null && onRestore !== null && (
           <Button
-            title={`The state after commit ${ts}`}
+            title={`Stores the document as it was after commit ${ts}, including the change shown here`}
             disabled={disabledBy !== undefined}
             aria-describedby={disabledBy}
             onClick={() => onRestore(document)}
           >
-            Restore this state
+            Restore the state after this change
           </Button>
         )}
       </p>
       {fields.length > 0 && (
-        <Table head={before?.document ? ["Field", "Before", "After"] : ["Field", "Value"]}>
+        <Table cards head={before?.document ? ["Field", "Before", "After"] : ["Field", "Value"]}>
           {fields.map((field) => (
             <tr key={field}>
               <td className="mono">{field}</td>

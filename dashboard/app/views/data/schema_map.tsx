@@ -42,7 +42,7 @@ export function SchemaDialog(
                   <td className="mono">
                     {name} {!required.has(name) && <Badge>optional</Badge>}
                   </td>
-                  <td className="mono">
+                  <td className="mono wrap">
                     {target === null
                       ? typeText(schema)
                       : <a href={href(["data", target])}>{typeText(schema)}</a>}

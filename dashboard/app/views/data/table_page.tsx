@@ -1,5 +1,5 @@
 /** One table: filter, grid, and actions on the table and on selected documents. */
-import { useMemo, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
 import { useMutation, useQuery } from "syncline/react";
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
 import { adminSession } from "../../server/admin_session.ts";
@@ -77,7 +77,15 @@ export function TablePage({ table, tables }: TablePageProps) {
   const { path: [, , documentId], search } = useRoute();
   const where = useMemo(() => whereOf(table, search), [table.name, search.toString()]);
   const [chosen, setChosen] = useState<ReadonlyMap<string, Row>>(new Map());
+  const importAsked = search.get("make") === "import";
   const [open, setOpen] = useState<"schema" | "import" | null>(null);
+  useEffect(() => {
+    if (!importAsked) return;
+    setOpen("import");
+    const { make: _, ...others } = Object.fromEntries(search);
+    // A shared link or the back button must not open the dialog again.
+    replace(["data", table.name], others);
+  }, [importAsked]);
   const patch = useMutation(api.data.patch);
   const arranged = useColumns(table);
   const here = Object.fromEntries(search);
@@ -161,7 +169,12 @@ export function TablePage({ table, tables }: TablePageProps) {
         />
       )}
       {open === "schema" && <SchemaDialog table={table} onClose={() => setOpen(null)} />}
-      {open === "import" && <ImportDialog table={table} onClose={() => setOpen(null)} />}
+      {open === "import" && !isReadOnly(table) && (
+        <ImportDialog
+          table={table}
+          onClose={() => setOpen(null)}
+        />
+      )}
     </section>
   );
 }

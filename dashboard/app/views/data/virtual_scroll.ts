@@ -114,6 +114,8 @@ export function useVirtualScroll(place: RefObject<HTMLElement | null>, rows: num
 
   const last = Math.min(view.last, rows);
   const highest = Math.floor((top.current + shift.current) / ROW_PX);
-  const seenRows = [highest, Math.min(rows, highest + Math.floor(seen() / ROW_PX))] as const;
+  // A pixel of tolerance, because browsers round the scroll position.
+  const lowest = Math.floor((top.current + shift.current + seen() + 1) / ROW_PX);
+  const seenRows = [highest, Math.min(rows, lowest)] as const;
   return { height, ...view, last, seen: seenRows, onScroll, show };
 }

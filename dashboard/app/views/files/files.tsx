@@ -161,13 +161,13 @@ function Preview(
   },
 ) {
   const previewed = PREVIEWED.test(contentType ?? "");
-  // For example, --thumb-sizes may not allow this size.
-  const [failed, setFailed] = useState(false);
+  // URL that could not be shown: for example, --thumb-sizes may not allow this size.
+  const [failed, setFailed] = useState<string | null>(null);
   const url = useQuery(api.files.url, previewed ? { fileId, ttlSeconds: PREVIEW_SECONDS } : "skip");
   return (
     <span className="preview">
-      {url && !failed
-        ? <img src={`${url}&thumb=${edge}`} alt="" loading="lazy" onError={() => setFailed(true)} />
+      {url && url !== failed
+        ? <img src={`${url}&thumb=${edge}`} alt="" loading="lazy" onError={() => setFailed(url)} />
         : <Icon name="files" />}
     </span>
   );

@@ -12,6 +12,7 @@ import { fieldsOf, FormTabs, SchemaForm } from "../../ui/schema_form.tsx";
 import { attempt } from "../../ui/toasts.tsx";
 import { Card, Loading, Table } from "../../ui/view.tsx";
 import { type PastRun, useArguments } from "./arguments.ts";
+import { DocComment } from "./doc_comment.tsx";
 import { LiveResult, type Watched } from "./live_result.tsx";
 import { FunctionPerformance, KindBadge } from "./performance.tsx";
 import { RunOutput } from "../../ui/run_output.tsx";
@@ -106,7 +107,7 @@ export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
         }
       >
         <div className="stack">
-          {fact.doc !== null && <p className="doc">{fact.doc}</p>}
+          {fact.doc !== null && <DocComment text={fact.doc} />}
           {fact.args !== null && (
             <FormTabs label="Argument editor" form={form} fields={fieldsOf(text)} onForm={setForm} />
           )}

@@ -11,6 +11,8 @@ import { useRequest } from "../../ui/use_request.tsx";
 
 const ASKED_EVERY_MS = 30_000;
 const ERRORS_SHOWN_MAX = 5;
+/** Name of the figures of calls to functions that do not exist. */
+const UNKNOWN = "(unknown)";
 
 type Window = "minute" | "hour" | "day";
 type Column = "calls" | "errorRate" | "p50" | "p95" | "p99";
@@ -77,7 +79,9 @@ export function AllFunctions() {
       row={({ function: path, kind, figures }) => (
         <tr key={`${kind} ${path}`}>
           <td className="wrap">
-            <a className="mono" href={href(["functions", path])}>{path}</a> <KindBadge kind={kind} />
+            {path === UNKNOWN
+              ? <span className="quiet" title="Calls of functions that do not exist">{path}</span>
+              : <a className="mono" href={href(["functions", path])}>{path}</a>} <KindBadge kind={kind} />
           </td>
           {COLUMNS.map(({ name }) => (
             <td

@@ -1,5 +1,5 @@
 /** Rooms of connected clients with their members, streams of actions, and rate limits of mutations. */
-import { useState } from "react";
+import { useMemo, useState } from "react";
 import type { RoomSummary } from "../../../../mod/presence/room_hub.ts";
 import type { StreamSummary } from "../../../../mod/streams/streams.ts";
 import { Badge } from "../../ui/controls.tsx";
@@ -19,12 +19,14 @@ const ASKED_EVERY_MS = 4_000;
 
 export function Live() {
   const { value, error } = useRequest<LiveState>("/api/admin/live", ASKED_EVERY_MS);
+  // Ages in an answer are relative to the time at which it arrived.
+  const answeredAt = useMemo(() => Date.now(), [value]);
   return (
     <View title="Live" text="Clients in rooms, streams of actions, and rate limits of mutations.">
       {error !== null && <p className="field-error" role="alert">{error}</p>}
       {value === undefined && error === null && <Loading />}
       {value !== undefined && <Rooms rooms={value.rooms} />}
-      {value !== undefined && <Streams streams={value.streams} />}
+      {value !== undefined && <Streams streams={value.streams} answeredAt={answeredAt} />}
       {value !== undefined && <RateLimits limits={value.rateLimits} />}
     </View>
   );
@@ -86,11 +88,14 @@ function Rooms({ rooms: { rooms, members, largest } }: { readonly rooms: RoomSum
 
 const TONES = { open: "accent", ended: "good", failed: "bad" } as const;
 
-function Streams({ streams: { open, readers, bytes, newest } }: { readonly streams: StreamSummary }) {
+function Streams({ streams: { open, readers, bytes, newest }, answeredAt }: {
+  readonly streams: StreamSummary;
+  readonly answeredAt: number;
+}) {
   if (newest.length === 0) {
     return (
       <Card title="Streams">
-        <Empty title="No stream">
+        <Empty title="No streams">
           <p>
             Actions write output to streams while clients read it:{" "}
             <a href="./docs/streams" target="_blank" rel="noopener">learn more</a>.
@@ -111,7 +116,7 @@ function Streams({ streams: { open, readers, bytes, newest } }: { readonly strea
             <td className="number">{size(stream.size)}</td>
             <td className="number">{count(stream.readers)}</td>
             <td className="number">
-              <Time at={Date.now() - stream.ageMs} as="ago" />
+              <Time at={answeredAt - stream.ageMs} as="ago" />
             </td>
           </tr>
         ))}

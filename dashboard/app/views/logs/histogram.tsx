@@ -13,7 +13,7 @@ export interface RunHistogramProps {
 }
 
 /** Position, in percent of the width, beyond which a name does not fit to the right of its line. */
-const EDGE = 90;
+const EDGE = 80;
 
 /** Drawn from the bottom to the top, so that failures are above. */
 const STACK = OUTCOMES.toReversed();

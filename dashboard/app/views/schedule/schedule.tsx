@@ -7,7 +7,7 @@ import { href, replace, useRoute } from "../../shell/route.ts";
 import { Badge, Button } from "../../ui/controls.tsx";
 import { attempt } from "../../ui/toasts.tsx";
 import { Card, Empty, Table, TableCard, View } from "../../ui/view.tsx";
-import { countOf, duration, Time } from "../../ui/format.tsx";
+import { countOf, tenths, Time } from "../../ui/format.tsx";
 import { ListEnd, useLiveList, useRequest } from "../../ui/use_request.tsx";
 
 type StateKind = "pending" | "inProgress" | "success" | "failed" | "canceled";
@@ -116,11 +116,14 @@ function Crons() {
   );
 }
 
+const UNITS = [[86_400_000, "d"], [3_600_000, "h"], [60_000, "min"]] as const;
+
 function scheduleText(schedule: { readonly kind: string }): string {
   const { everyMs, expression } = schedule as { readonly everyMs?: number; readonly expression?: string };
-  return everyMs !== undefined
-    ? `every ${duration(everyMs).replace(".0", "")}`
-    : `${expression ?? schedule.kind} (UTC)`;
+  if (everyMs === undefined) return `${expression ?? schedule.kind} (UTC)`;
+  // `duration` rounds, but a schedule is exact.
+  const [ms, unit] = UNITS.find(([ms]) => everyMs % ms === 0) ?? [1_000, "s"];
+  return `every ${tenths(everyMs / ms)} ${unit}`;
 }
 
 function State({ kind }: { readonly kind: StateKind }) {

@@ -158,6 +158,11 @@ function Differences({ diff }: { readonly diff: FileDiff | undefined }) {
   );
 }
 
+/** Names a range of lines. An added or removed file has no lines on the other side. */
+function linesOf(start: number, lines: number): readonly string[] {
+  return lines === 0 ? [] : [`${start} to ${start + lines - 1}`];
+}
+
 const CHANGES: Readonly<Record<string, string>> = { "+": "added", "-": "removed" };
 
 function Hunk(
@@ -168,7 +173,7 @@ function Hunk(
     <tbody>
       <tr data-change="hunk">
         <td colSpan={4}>
-          {`Lines ${oldStart} to ${oldStart + oldLines - 1} and ${newStart} to ${newStart + newLines - 1}`}
+          {`Lines ${[linesOf(oldStart, oldLines), linesOf(newStart, newLines)].flat().join(" and ")}`}
         </td>
       </tr>
       {lines.map((line, index) => {

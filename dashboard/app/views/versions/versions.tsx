@@ -226,7 +226,7 @@ function History({ history, kept, nameOf }: {
                   ? <a href={href(["versions", hash])}>{name}</a>
                   : name}
               </td>
-              <td>{nameOf(by)}</td>
+              <td className="wrap">{nameOf(by)}</td>
               <td className="wrap">{message ?? "–"}</td>
               <td className="number">
                 <span className="row end">
