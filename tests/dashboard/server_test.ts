@@ -318,6 +318,12 @@ testDashboard("overview, files, schedule, backups and replication", {
     await page.unroute(/[?&]thumb=512/);
     await page.goto(address);
     await preview.locator("img").waitFor();
+    // A thumbnail cannot be made while its file is deleted.
+    await until(() =>
+      page.locator(".preview img").evaluateAll((all) =>
+        all.every((image) => (image as HTMLImageElement).complete)
+      )
+    );
     for (const name of [/tall\.png/, /other\.png/]) {
       if (await dialog.count() === 0) await page.getByRole("link", { name }).click();
       await dialog.getByRole("button", { name: "Delete", exact: true }).click();
