@@ -10,6 +10,8 @@ const root = new URL("../../", import.meta.url);
 const FOLDER = "mod/.bundles/";
 /** Time to build bundles. */
 const BUILD_MS_MAX = 120_000;
+/** Time to list the imports of the bundles, which takes 0.2 s of processor time. */
+const ANALYSIS_MS_MAX = 10_000;
 
 const state = stateOfSources();
 const all = new URL(FOLDER, root);
@@ -59,15 +61,15 @@ async function use(): Promise<boolean> {
 async function build(): Promise<boolean> {
   // Another start may build the same ones. They get their name when they are complete.
   const unfinished = `${state}.${Deno.pid}`;
-  let failure: Record<string, unknown> = {};
+  let failure: Failure | undefined;
   try {
     Deno.mkdirSync(all, { recursive: true });
-    const { success, code, stderr } = await runtime(builderArguments(`${FOLDER}${unfinished}`));
-    if (success) {
+    failure = await run(builderArguments(`${FOLDER}${unfinished}`), BUILD_MS_MAX);
+    if (!failure) {
       // A removal that was interrupted may have left other files.
       if (modifiedAt(mainOf(built)) === 0) removeIfPossible(built);
       Deno.renameSync(new URL(unfinished, all), built);
-    } else failure = { exitCode: code, stack: new TextDecoder().decode(stderr).trimEnd() || "no output" };
+    }
   } catch (error) {
     // The folder is read-only, or another start was faster.
     failure = { error };
@@ -75,25 +77,40 @@ async function build(): Promise<boolean> {
   removeIfPossible(new URL(unfinished, all));
   if (await use()) {
     await removeOld();
-    // Under the lock, because it takes long. If it fails, processes of this start take more memory.
-    await runtime(analysisArguments()).catch(() => {});
+    // Under the lock, because it takes long.
+    const unlisted = await run(analysisArguments(), ANALYSIS_MS_MAX).catch((error) => ({ error }));
+    if (unlisted) {
+      await warn(
+        "Cannot list the imports of the bundles; the server takes more memory until its next start",
+        unlisted,
+      );
+    }
     return true;
   }
-  const { stderrLog } = await import("../kit/log.ts");
-  stderrLog({ debug: false })("warn", "Cannot build bundles; starting from the sources", failure);
+  await warn("Cannot build bundles; starting from the sources", failure);
   return false;
 }
 
-/** Runs the Deno runtime in another process. */
-function runtime(args: readonly string[]): Promise<Deno.CommandOutput> {
-  return new Deno.Command("sh", {
+/** Fields of a log line. */
+type Failure = Record<string, unknown>;
+
+async function warn(message: string, failure: Failure | undefined): Promise<void> {
+  const { stderrLog } = await import("../kit/log.ts");
+  stderrLog({ debug: false })("warn", message, failure);
+}
+
+/** Runs the Deno runtime in another process. Returns how it failed. */
+async function run(args: readonly string[], timeoutMs: number): Promise<Failure | undefined> {
+  const { success, code, stderr } = await new Deno.Command("sh", {
     // Only a shell may be started.
     args: ["-c", 'exec "$0" "$@"', Deno.execPath(), ...args],
     stdin: "null",
     stdout: "null",
     stderr: "piped",
-    signal: AbortSignal.timeout(BUILD_MS_MAX),
+    signal: AbortSignal.timeout(timeoutMs),
   }).output();
+  if (success) return undefined;
+  return { exitCode: code, stack: new TextDecoder().decode(stderr).trimEnd() || "no output" };
 }
 
 function path(name: string): string {
