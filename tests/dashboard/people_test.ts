@@ -737,7 +737,7 @@ testDashboard("users, administrators and settings", {
     await palette.fill("24 parcel");
     await page.getByRole("option", { name: "Errors in the last 24 hours", exact: true }).waitFor();
     await page.getByRole("option").nth(1).waitFor({ state: "detached" });
-    // Words of titles count more than keywords.
+    // Words of titles have twice the weight of keywords.
     await palette.fill("mail parcel");
     await page.getByRole("option").first().filter({ hasText: "Mail" }).waitFor();
     // A word of a description finds its setting only if the whole search matches.

@@ -46,8 +46,8 @@ function scoreOf(value: string, search: string, keywords: readonly string[] = []
 }
 
 /**
- * Ranks an entry by the share of the search that it matches, if no entry matches all of it. Words of titles count twice as much
- * as keywords, and descriptions do not count. Long words count more than short ones, but a word of one character may be the whole name in some scripts.
+ * Ranks an entry by the share of the characters of the search that it matches, if no entry matches all of it. Words of titles
+ * have twice the weight of keywords, and descriptions have none. In some scripts, one character is a whole word.
  */
 function partialScoreOf(
   value: string,
