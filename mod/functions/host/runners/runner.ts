@@ -8,8 +8,13 @@ import type { Death, Isolate, IsolateFrame } from "../process/isolate.ts";
 import type { RouteExchange } from "./route_exchange.ts";
 import { endedIsolate, fromWire, tookTooLong, toWire } from "../outcomes.ts";
 
-/** A busy runner that does not answer a heartbeat for this long is stuck. */
-export const KEEP_ALIVE_ANSWER_MS_MAX = 5_000;
+/** Interval of heartbeats to a busy runner. */
+export const HEARTBEAT_MS = 1_000;
+/**
+ * A busy runner that has not answered for this number of heartbeats is stuck. They are counted instead of the time, so that a
+ * pause of main, as on a machine that was suspended, is one.
+ */
+const MISSED_HEARTBEATS_MAX = 10;
 
 /** Runners that may be lost before an action has started, until it is given up. */
 const RUNNERS_LOST_MAX = 3;
@@ -75,8 +80,8 @@ export class Runner {
   readonly #newCall: () => number;
   /** Actions assigned so far. */
   #given = 0;
-  /** When the oldest unanswered heartbeat was sent, or `null`. */
-  #keepAliveSentAt: number | null = null;
+  /** Heartbeats since the last answer. */
+  #missedHeartbeats = 0;
   /** Set when it is ended for not answering a heartbeat. */
   #stuck = false;
   /** When it last became idle. */
@@ -122,17 +127,15 @@ export class Runner {
     this.#options.isolate.send(message);
   }
 
-  /** Called every second while busy: sends heartbeats, and ends the runner or actions on timeouts. */
+  /** Called at each heartbeat while busy: sends it, and ends the runner or actions on timeouts. */
   checkTimeouts(): void {
     const now = this.#options.clock.now();
-    if (this.#keepAliveSentAt !== null && now - this.#keepAliveSentAt >= KEEP_ALIVE_ANSWER_MS_MAX) {
+    if (this.#missedHeartbeats === MISSED_HEARTBEATS_MAX) {
       this.#stuck = true;
       return this.kill();
     }
-    if (this.#keepAliveSentAt === null) {
-      this.#keepAliveSentAt = now;
-      this.#options.isolate.send({ type: "KeepAlive" });
-    }
+    // It answers the first one when it can.
+    if (this.#missedHeartbeats++ === 0) this.#options.isolate.send({ type: "KeepAlive" });
     for (const [call, { action, startedAt }] of this.#running) {
       if (now - startedAt < functionLimits.actionTimeoutMs) continue;
       // One action cannot be stopped alone. It is answered with an error, and the runner ends after its other actions.
@@ -163,7 +166,7 @@ export class Runner {
   #onFrame({ message, segments, bytes }: IsolateFrame): void {
     switch (message.type) {
       case "KeepAlive":
-        this.#keepAliveSentAt = null;
+        this.#missedHeartbeats = 0;
         return;
       case "ActionDone":
         return this.#onDone(message.call, message.outcome, segments);
@@ -211,7 +214,7 @@ export class Runner {
     this.#gone = true;
     const entered = death.progress?.position ?? 0;
     const detail = this.#stuck
-      ? `busy for ${KEEP_ALIVE_ANSWER_MS_MAX / 1000} s without a pause`
+      ? `busy for ${MISSED_HEARTBEATS_MAX * HEARTBEAT_MS / 1000} s without a pause`
       : death.detail;
     const unbegun: PendingAction[] = [];
     for (const { action, order, called } of this.#running.values()) {

@@ -14,10 +14,8 @@ import { overloaded, stopping } from "../outcomes.ts";
 import { nextRequest, numberError } from "../run_observer.ts";
 import { Restarts } from "../process/restarts.ts";
 import type { RouteExchange } from "./route_exchange.ts";
-import { type CallTree, type PendingAction, Runner } from "./runner.ts";
+import { type CallTree, HEARTBEAT_MS, type PendingAction, Runner } from "./runner.ts";
 
-/** Interval of heartbeats to a busy runner. */
-const HEARTBEAT_MS = 1_000;
 /** Idle time after which an additional runner ends. */
 const IDLE_MS = 60_000;
 const FAILED_STARTS_MAX = 3;
