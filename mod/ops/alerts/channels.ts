@@ -86,7 +86,8 @@ export function titleOf({ app, items }: Alert): string {
 }
 
 function lineOf({ status, text }: AlertItem): string {
-  return status === "recovered" ? `Recovered: ${text}` : text;
+  // The text describes the time when the issue was reported.
+  return status === "recovered" ? `Recovered. The issue was: ${text}` : text;
 }
 
 function mailOf(alert: Alert): Omit<AlertMail, "to"> {

@@ -100,7 +100,7 @@ Deno.test("AL1 an issue is reported once when two checks found it, and once when
   assert.match(world.mails[0]?.text ?? "", /https:\/\/shop\.example\.com\/_\/#\/logs/);
   assert.deepEqual(await world.check(5), []);
   world.issues = [];
-  assert.deepEqual(await world.check(2), ["Shop: Recovered: disk is broken"]);
+  assert.deepEqual(await world.check(2), ["Shop: Recovered. The issue was: disk is broken"]);
   assert.deepEqual(world.rows, []);
   assert.deepEqual(await world.check(3), []);
 });
@@ -200,7 +200,7 @@ Deno.test("AL3 a mute outlives its issue, and the rows of ended issues are delet
   // The mute has expired.
   assert.deepEqual(await world.check(3), ["Shop: a is broken"]);
   world.issues = [];
-  assert.deepEqual(await world.check(2), ["Shop: Recovered: a is broken"]);
+  assert.deepEqual(await world.check(2), ["Shop: Recovered. The issue was: a is broken"]);
   assert.deepEqual(await notes(), []);
 });
 
@@ -219,7 +219,7 @@ Deno.test("AL4 a recovery during quiet hours is reported afterwards", async () =
   assert.equal((await world.check(3)).length, 1);
   world.issues = [];
   assert.deepEqual(await world.check(7), []);
-  assert.deepEqual(await world.check(), ["Shop: Recovered: disk is broken"]);
+  assert.deepEqual(await world.check(), ["Shop: Recovered. The issue was: disk is broken"]);
 });
 
 Deno.test("AL4 AL5 a failed delivery is not repeated in quiet hours but afterwards", async () => {
