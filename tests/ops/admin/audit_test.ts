@@ -114,23 +114,26 @@ Deno.test("the audit log", async (t) => {
     assert.deepEqual((await list())[0]?.args, { mode: "none" });
   });
 
-  await t.step("[AU1] dry runs are not recorded, and a revoked deploy key has its id and name", async () => {
-    const before = (await list()).length;
-    const response = await fetch(`${server.url}/api/admin/import/messages?dryRun=true`, {
-      method: "POST",
-      headers: { Authorization: `Bearer ${world.admin}` },
-      body: '{"channel":"c","body":"a"}',
-    });
-    assert.equal(response.status, 200, await response.text());
-    assert.equal((await list()).length, before);
-    const { keyId } = await ok("action", "_admin/apiKeys:create", { name: "CI", deploy: true });
-    await ok("mutation", "_admin/apiKeys:revoke", { keyId });
-    const [revoked] = await list();
-    assert.deepEqual([revoked?.action, revoked?.args], [
-      "_admin/apiKeys:revoke",
-      { keyId, name: "CI" },
-    ]);
-  });
+  await t.step(
+    "[AU1] dry runs are not recorded, and a revoked deploy key has its id, name and kind",
+    async () => {
+      const before = (await list()).length;
+      const response = await fetch(`${server.url}/api/admin/import/messages?dryRun=true`, {
+        method: "POST",
+        headers: { Authorization: `Bearer ${world.admin}` },
+        body: '{"channel":"c","body":"a"}',
+      });
+      assert.equal(response.status, 200, await response.text());
+      assert.equal((await list()).length, before);
+      const { keyId } = await ok("action", "_admin/apiKeys:create", { name: "CI", deploy: true });
+      await ok("mutation", "_admin/apiKeys:revoke", { keyId });
+      const [revoked] = await list();
+      assert.deepEqual([revoked?.action, revoked?.args], [
+        "_admin/apiKeys:revoke",
+        { keyId, name: "CI", deploy: true },
+      ]);
+    },
+  );
 
   await t.step(
     "[AU3] a failed mutation is not recorded; a failed action is recorded with its code",

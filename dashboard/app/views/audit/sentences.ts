@@ -53,6 +53,11 @@ const migration: Describe = (arg) => ({
   ...(arg("table") !== "" && { rest: ` of ${arg("table")}` }),
 });
 
+const key = (verb: string): Describe => (arg) => ({
+  verb: `${verb} the ${arg("deploy") === "true" ? "deploy key" : "API key"}`,
+  subject: arg("name"),
+});
+
 const ACTIONS: Readonly<Record<string, Describe>> = {
   "_admin/data:insert": (arg) => ({
     verb: `added ${documentsText(arg("documents"))} to`,
@@ -158,8 +163,8 @@ const ACTIONS: Readonly<Record<string, Describe>> = {
   "_admin/migrations:run": migration,
   "_admin/migrations:halt": plain("stopped a migration"),
   "_admin/env:set": (arg) => ({ verb: "changed variables", rest: `: ${inner(arg("changes"))}` }),
-  "_admin/apiKeys:create": named("created the API key", "name"),
-  "_admin/apiKeys:revoke": named("revoked the API key", "name"),
+  "_admin/apiKeys:create": key("created"),
+  "_admin/apiKeys:revoke": key("revoked"),
 };
 
 const VERSION_CHARS = 12;

@@ -43,15 +43,15 @@ export async function recordMutation(ctx: AdminMutationCtx, { udfPath, args }: A
   });
 }
 
-/** Returns the table of a changed document, and the name of a revoked key, which its arguments lack. */
+/** Returns the table of a changed document, and the name and kind of a revoked key, which its arguments lack. */
 async function subjectOf(
   ctx: AdminMutationCtx,
   { udfPath, args }: AdminCall,
-): Promise<{ readonly table?: string; readonly name?: string }> {
+): Promise<{ readonly table?: string; readonly name?: string; readonly deploy?: boolean }> {
   const { db } = ctx as unknown as AccountsReader;
   if (udfPath === "_admin/apiKeys:revoke") {
     const key = await findAccount(db, "_api_keys", String(args["keyId"]));
-    return key === null ? {} : { name: String(key["name"]) };
+    return key === null ? {} : { name: String(key["name"]), ...(key["deploy"] === true && { deploy: true }) };
   }
   if (!udfPath.startsWith("_admin/data:") || "table" in args) return {};
   const [first] = ["ids", "changes"].map((name) => args[name]).find(Array.isArray) ?? [args["id"]];
