@@ -11,6 +11,7 @@ import { SignIn } from "./shell/sign_in.tsx";
 import { Shell } from "./shell/shell.tsx";
 import { applyTheme } from "./shell/theme.ts";
 import { viewNamed } from "./shell/views.ts";
+import { RoleProvider } from "./ui/access.tsx";
 import { Toasts } from "./ui/toasts.tsx";
 import "./ui/tokens.css";
 import "./ui/base.css";
@@ -48,7 +49,11 @@ function Dashboard() {
     client.setAuth(({ forceRefresh }) => adminSession.accessToken({ force: forceRefresh }));
   }, [adminId]);
   if (adminId === null) return <SignIn setupToken={setupToken} ended={ended} />;
-  return <Shell key={adminId} />;
+  return (
+    <RoleProvider key={adminId}>
+      <Shell />
+    </RoleProvider>
+  );
 }
 
 /** Reads the setup token from the address and removes it there. */

@@ -1,7 +1,13 @@
 /** The dashboard's data view in a browser. */
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
-import { checkAppearances, checkDialog, testDashboard, until } from "./support/dashboard_page.ts";
+import {
+  checkAppearances,
+  checkDialog,
+  checkRefused,
+  testDashboard,
+  until,
+} from "./support/dashboard_page.ts";
 
 const WIDE = 500;
 const MARKUP = "<img src=x onerror=\"document.title='run'\"><b>bold</b>";
@@ -14,7 +20,9 @@ export default defineSchema({
   orders: defineTable({
     customer: id("customers").optional(), title: z.string(), state: z.enum(["open", "paid"]), total: z.number(),
   }).index("by_state", ["state"]).searchIndex("search_title", { searchField: "title" }),
-  customers: defineTable({ name: z.string(), parent: id("customers").optional() }),
+  customers: defineTable({
+    name: z.string(), parent: id("customers").optional(), tags: z.array(z.string()).optional(),
+  }),
   wide: defineTable(wide),
   large: defineTable({ name: z.string() }),
 });`,
@@ -356,13 +364,22 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
       await editor(other).waitFor();
       await editor(other).fill('{ "title": "Chair", "state": "open", "total": 2 }');
       await other.getByRole("button", { name: "Save", exact: true }).click();
-      await waitForText("Someone else changed this document");
+      // A sheet without edits shows the new values.
+      await page.waitForFunction(() =>
+        document.querySelector(".cm-content")?.textContent?.includes('"total": 2')
+      );
+      assert.equal(await page.getByText("Someone else changed").count(), 0);
       await fillEditor('{ "title": "Chair", "state": "paid", "total": 1 }');
+      await editor(other).fill('{ "title": "Chair", "state": "open", "total": 3 }');
+      await other.getByRole("button", { name: "Save", exact: true }).click();
+      await waitForText("Someone else changed this document");
       await button("Save").click();
       await page.getByRole("alert").waitFor();
       await other.close();
       await button("Discard changes and load latest version").click();
-      await page.waitForFunction(() => document.querySelector(".cm-content")?.textContent?.includes("2"));
+      await page.waitForFunction(() =>
+        document.querySelector(".cm-content")?.textContent?.includes('"total": 3')
+      );
       await button("Close").click();
     },
   );
@@ -573,7 +590,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await asAdmin("_admin/data:patch", { id, set: { total: 902 } });
     await undo("Saved");
     await waitForText('Someone else changed "total" while you were editing');
-    await button("Load latest version").click();
+    assert.match(await editor().innerText(), /"total": 902/);
     await fillEditor('{ "title": "Shared", "state": "open", "total": 903 }');
     await button("Save").click();
     await page.locator(".cell", { hasText: /^903$/ }).waitFor();
@@ -831,6 +848,68 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await asAdmin("_admin/data:remove", { ids: [id] });
     await waitForText("Document not found");
     await button("Close").click();
+  });
+
+  await t.step("a form without edits shows the changes of others", async () => {
+    const { ids: [id] } = await asAdmin("_admin/data:insert", {
+      table: "customers",
+      documents: [{ name: "Ann", tags: ["new"] }],
+    });
+    await go(`data/customers/${id}`);
+    await button("Form").click();
+    const [name, tags] = ["name", "tags"].map((field) => page.getByLabel(field, { exact: true }));
+    await until(async () => await tags?.inputValue() === '["new"]');
+    await asAdmin("_admin/data:patch", { id, set: { name: "Bea", tags: ["new", "loyal"] } });
+    await until(async () =>
+      await name?.inputValue() === "Bea" && await tags?.inputValue() === '["new","loyal"]'
+    );
+    await tags?.fill('["loyal"]');
+    await button("Save").click();
+    await until(async () =>
+      (await asAdmin("_admin/data:get", { id }, "query")).document.tags.join() === "loyal"
+    );
+    await button("JSON").click();
+    await button("Close").click();
+    await asAdmin("_admin/data:remove", { ids: [id] });
+  });
+
+  await t.step("AD15 a viewer reads documents, and cannot change them until the role changes", async () => {
+    const id = await call("orders:add", { title: "Read" });
+    const email = "vic@example.com";
+    const other = await dashboard.openAs({ email, role: "viewer" }, "data/orders");
+    const control = (name: string) => other.getByRole("button", { name, exact: true });
+    await checkRefused(control("New document"), "editors and owners");
+    const row = other.locator(`#row-${id}`);
+    await row.hover();
+    assert.equal(await row.getByRole("button", { name: "Edit title" }).count(), 0);
+    await row.getByRole("checkbox").check();
+    await checkRefused(control("Delete 1"), "editors and owners");
+    await checkRefused(control("Set field on 1"), "editors and owners");
+    await control("More about this table").click();
+    for (const name of ["Import…", "Delete all shown…"]) {
+      await checkRefused(other.getByRole("menuitem", { name }), "editors and owners");
+    }
+    await other.keyboard.press("Escape");
+    await other.goto(`${server.url}/_/#/data/orders/${id}`);
+    await other.getByText("Read-only: only editors and owners may do this.").waitFor();
+    assert.equal(await editor(other).getAttribute("aria-readonly"), "true");
+    await editor(other).focus();
+    await other.keyboard.press("ControlOrMeta+a");
+    await other.keyboard.press("Backspace");
+    assert.match(await editor(other).innerText(), /"title": "Read"/);
+    for (const name of ["Save", "Delete", "Duplicate"]) {
+      await checkRefused(control(name), "editors and owners");
+    }
+    await control("Form").click();
+    assert.ok(await other.getByLabel("title", { exact: true }).isDisabled());
+    const administrators = await asAdmin("_admin/administrators:list", {}, "query");
+    const { adminId } = administrators.find((admin: { email: string }) => admin.email === email);
+    await asAdmin("_admin/administrators:setRole", { adminId, role: "editor" });
+    await other.getByLabel("title", { exact: true }).fill("Written");
+    await control("Save").click();
+    await other.getByText("Saved").waitFor();
+    await other.context().close();
+    await asAdmin("_admin/data:remove", { ids: [id] });
   });
 
   await t.step(

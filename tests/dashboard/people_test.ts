@@ -3,8 +3,15 @@ import assert from "node:assert/strict";
 import { TestAuthenticator } from "../auth/support/test_authenticator.ts";
 import { codeOf, STEP_MS } from "../auth/support/test_factors.ts";
 import { defaultOptions } from "../server/support/fake_backend.ts";
-import { checkAccessibility } from "../support/accessibility.ts";
-import { admin, checkAppearances, checkDialog, testDashboard, until } from "./support/dashboard_page.ts";
+import { checkAccessibility, violations as accessibilityViolations } from "../support/accessibility.ts";
+import {
+  admin,
+  checkAppearances,
+  checkDialog,
+  checkRefused,
+  testDashboard,
+  until,
+} from "./support/dashboard_page.ts";
 
 const functions = {
   "accounts.ts": `import { untypedQuery } from "syncline/server";
@@ -335,11 +342,21 @@ testDashboard("users, administrators and settings", {
     });
     const host = `127.0.0.1:${receiver.addr.port}`;
     await button("Send a test alert").click();
-    await waitForText("Alerts have no recipients.");
-    await button("Dismiss").last().click();
-    await page.getByLabel("Webhooks", { exact: true }).fill(`http://${host}/hidden-path`);
+    // The error disappears when another view is shown, and with the next action.
+    const error = page.locator(".toast", { hasText: "Alerts have no recipients." });
+    await error.waitFor();
+    await page.getByRole("link", { name: "Users", exact: true }).click();
+    await error.waitFor({ state: "detached" });
+    await go("settings");
+    await button("Send a test alert").click();
+    await error.waitFor();
+    const webhooks = page.getByLabel("Webhooks", { exact: true });
+    await webhooks.fill(`http://${host}/hidden-path`);
+    // A URL can be checked while it is entered. The stored one is hidden.
+    assert.equal(await webhooks.getAttribute("type"), "text");
     const form = page.getByRole("form", { name: "Alerts" });
     await form.getByRole("button", { name: "Save" }).click();
+    await error.waitFor({ state: "detached" });
     await form.getByPlaceholder("stored; enter a new value to replace it").waitFor();
     assert.ok(!(await page.content()).includes("hidden-path"));
     await button("Send a test alert").click();
@@ -410,9 +427,13 @@ testDashboard("users, administrators and settings", {
 
   await t.step("DA19 the sidebar shows the name and color of the environment", async () => {
     await page.getByLabel("Environment", { exact: true }).fill("Production");
-    await page.getByLabel("Environment color", { exact: true }).fill("red");
+    await page.getByLabel("Environment color", { exact: true }).selectOption("red");
     await page.getByRole("form", { name: "App" }).getByRole("button", { name: "Save" }).click();
     await page.locator(".side .environment[data-color=red]").getByText("Production").waitFor();
+    const hidden = await page.getByRole("navigation", { name: "Views" }).evaluate((views) =>
+      views.scrollHeight - views.clientHeight
+    );
+    assert.equal(hidden, 0, "the sidebar cuts off views");
     await page.setViewportSize({ width: 390, height: 800 });
     const badge = await page.locator(".top .environment").boundingBox();
     const title = await page.getByRole("heading", { level: 1 }).boundingBox();
@@ -446,6 +467,10 @@ testDashboard("users, administrators and settings", {
     await checkDialog(dashboard, "new administrator");
     await page.getByLabel("Email address").fill("eve@example.com");
     await page.getByLabel("Password").fill("another password");
+    await dialog.getByText("At least 8 characters.").waitFor();
+    // Without a chosen role, the form is not sent.
+    await button("Create administrator").click();
+    await page.locator("select[name=role]:invalid:focus").waitFor();
     await page.getByLabel("Role", { exact: true }).selectOption("viewer");
     await button("Create administrator").click();
     await waitForText("Administrator created.");
@@ -457,24 +482,72 @@ testDashboard("users, administrators and settings", {
     assert.equal(status, 200);
   });
 
-  await t.step("AD15 a viewer is refused changes until an owner changes the role", async () => {
+  await t.step("AD15 controls are disabled for a viewer until an owner changes the role", async () => {
     const other = await (await page.context().browser()?.newContext())?.newPage();
     assert.ok(other);
+    const open = async (view: string) => {
+      await other.goto(`${server.url}/_/#/${view}`);
+      await other.locator(`nav a[aria-current=page][href="#/${view.split("?")[0]}"]`).waitFor();
+    };
+    const control = (name: string) => other.getByRole("button", { name, exact: true });
     await other.goto(`${server.url}/_/#/users`);
     await other.getByLabel("Email address").fill("eve@example.com");
     await other.getByLabel("Password").fill("another password");
-    await other.getByRole("button", { name: "Sign in", exact: true }).click();
-    const create = async (email: string) => {
-      await other.getByRole("button", { name: "New user", exact: true }).click();
-      await other.getByLabel("Email address").fill(email);
-      await other.getByRole("button", { name: "Create user", exact: true }).click();
-    };
-    await create("made@example.com");
-    await other.getByText("Only editors and owners may do this").waitFor();
-    await other.getByRole("button", { name: "Cancel", exact: true }).click();
+    await control("Sign in").click();
+    await other.locator(".account").getByText("eve@example.com").waitFor();
+    assert.equal(await other.locator(".account .badge").innerText(), "viewer");
+    await checkRefused(control("New user"), "editors and owners");
+    await other.getByRole("link", { name: "cleo@example.com" }).click();
+    await other.getByText("Read-only: only editors and owners may do this.").waitFor();
+    assert.ok(await other.getByLabel("Name", { exact: true }).isDisabled());
+    await checkRefused(control("Sign in as"), "editors and owners");
+    assert.deepEqual(await accessibilityViolations(other), []);
+    await control("More about this user").click();
+    await checkRefused(other.getByRole("menuitem", { name: "Delete user" }), "editors and owners");
+    await open("administrators");
+    await checkRefused(control("New administrator"), "owners");
+    await open("deploying");
+    for (const name of ["New API key", "New deploy key", "New variable"]) {
+      await checkRefused(control(name), "owners");
+    }
+    await checkRefused(control("Run a migration…"), "editors and owners");
+    await other.getByText("Only owners may do this", { exact: true }).waitFor();
+    assert.equal(await other.locator(".toast").count(), 0);
+    await open("settings");
+    await other.getByText("Read-only: only owners may do this.").waitFor();
+    assert.ok(await other.getByLabel("App name", { exact: true }).isDisabled());
+    assert.ok(await other.getByRole("switch", { name: "Allow sign-ups" }).isDisabled());
+    await checkRefused(control("Send a test mail"), "owners");
+    await checkRefused(control("Reset App name"), "owners");
+    // An address that opens a dialog explains why it does not.
+    await other.goto(`${server.url}/_/#/users?make=true`);
+    await other.locator(".toast", { hasText: "Only editors and owners may do this." }).waitFor();
+    assert.equal(await other.getByRole("dialog").count(), 0);
+    await other.keyboard.press("Control+k");
+    const palette = other.getByPlaceholder("Go to a table");
+    await palette.fill("new");
+    await other.getByText("No results.").or(other.getByRole("option").first()).waitFor();
+    assert.equal(await other.getByRole("option", { name: /^New / }).count(), 0);
+    await palette.fill("sign out");
+    await other.getByRole("option", { name: "Sign out" }).waitFor();
+    await other.keyboard.press("Escape");
+    await other.getByRole("dialog").waitFor({ state: "detached" });
+    // The server refuses what the page does not offer.
+    const { body: { accessToken: bearer } } = await server.post("/api/auth/admin/signin", {
+      email: "eve@example.com",
+      password: "another password",
+    });
+    const refused = await server.post("/api/action", {
+      path: "_admin/users:create",
+      args: { email: "made@example.com" },
+    }, { bearer });
+    assert.equal(refused.body.errorMessage, "Only editors and owners may do this");
     await page.getByLabel("Role of eve@example.com").selectOption("editor");
     await waitForText("eve@example.com is now an editor.");
-    await create("made@example.com");
+    await other.locator(".account .badge", { hasText: "editor" }).waitFor();
+    await control("New user").click();
+    await other.getByLabel("Email address").fill("made@example.com");
+    await control("Create user").click();
     await other.getByText("User created.").waitFor();
     await other.context().close();
   });
@@ -718,7 +791,7 @@ testDashboard("users, administrators and settings", {
     for (
       const [search, entry] of [
         ["google sign", "Sign-in providers"],
-        ["rotate deploy key", "New API key or deploy key"],
+        ["rotate deploy key", "New deploy key"],
         ["who deleted", "Audit log"],
         ["restore table", "Restore one table or everything"],
         ["missing index", "Functions"],

@@ -8,6 +8,7 @@ import {
   admin,
   checkAppearances,
   checkDialog,
+  checkRefused,
   found,
   testDashboard,
   until,
@@ -187,6 +188,11 @@ testDashboard("overview, files, schedule, backups and replication", {
 
   await t.step("the slowest functions and the largest tables link to their views", async () => {
     await page.getByRole("link", { name: "notes:fail" }).waitFor();
+    // The tables of the server follow those of the app on request.
+    const system = page.getByRole("cell", { name: "_audit", exact: true });
+    await system.waitFor({ state: "hidden" });
+    await page.locator("summary", { hasText: /^\d+ system tables, / }).click();
+    await system.waitFor();
     await page.getByRole("cell", { name: "notes", exact: true }).getByRole("link").click();
     await page.getByRole("gridcell", { name: "one" }).waitFor();
   });
@@ -717,12 +723,16 @@ testDashboard("overview, files, schedule, backups and replication", {
 
   await t.step("DA11 a deploy key is created, shown once and revoked", async () => {
     await go("deploying");
-    await button("New API key").click();
-    await checkDialog(dashboard, "new API key");
+    await go("deploying?make=deploy");
+    await dialog.getByRole("heading", { name: "New deploy key" }).waitFor();
+    await keys("Escape");
+    await button("New deploy key").click();
+    await checkDialog(dashboard, "new deploy key");
+    assert.equal(await dialog.getByLabel("Functions").count(), 0);
     await page.getByLabel("Name").fill("CI");
-    await page.getByLabel("Key for deploys only").check();
     await button("Create key").click();
-    const key = await page.getByRole("textbox", { name: "API key" }).inputValue();
+    await dialog.getByRole("heading", { name: "New deploy key" }).waitFor();
+    const key = await page.getByRole("textbox", { name: "Deploy key" }).inputValue();
     assert.match(key, /^syncline_deploy_/);
     await checkDialog(dashboard, "created key");
     const withKey = await fetch(`${server.url}/api/admin/functions/versions`, {
@@ -735,10 +745,11 @@ testDashboard("overview, files, schedule, backups and replication", {
     assert.ok(!(await page.content()).includes(key));
     // Its replacement has the same permissions, and both work until the old one is revoked.
     await button("Replace CI").click();
-    assert.equal(await page.getByLabel("Key for deploys only").isChecked(), true);
+    assert.equal(await dialog.getByLabel("Functions").count(), 0);
     assert.equal(await page.getByLabel("Days until it expires").inputValue(), "");
     await button("Create key").click();
-    const other = await page.getByRole("textbox", { name: "API key" }).inputValue();
+    const shown = page.getByRole("textbox", { name: "Deploy key" });
+    const other = await shown.inputValue();
     const statusOf = async (key: string) => {
       const headers = { Authorization: `Bearer ${key}` };
       const response = await fetch(`${server.url}/api/admin/functions/versions`, { headers });
@@ -746,22 +757,26 @@ testDashboard("overview, files, schedule, backups and replication", {
       return response.status;
     };
     assert.deepEqual([await statusOf(key), await statusOf(other)], [200, 200]);
-    await button("Revoke the old key").click();
-    await waitForText("Old key revoked.");
+    // The revocation asks, and keeps the new key on the screen.
+    await button("Revoke the old key…").click();
+    await waitForText("Revoke the old key of CI?");
+    await button("Cancel").click();
+    assert.equal(await statusOf(key), 200);
+    await button("Revoke the old key…").click();
+    await button("Revoke key").click();
+    await dialog.getByText("The old key is revoked. Only this one works.").waitFor();
+    assert.equal(await shown.inputValue(), other);
     assert.deepEqual([await statusOf(key), await statusOf(other)], [401, 200]);
-    await button("Replace CI").click();
-    await page.getByLabel("Name").fill("Calls");
-    await page.getByLabel("Key for deploys only").uncheck();
-    await page.getByLabel("Functions").fill("notes:list");
-    await button("Create key").click();
-    await page.getByRole("textbox", { name: "API key" }).waitFor();
+    assert.deepEqual(await dashboard.violations(), []);
     await button("Done").click();
-    for (const name of ["CI", "Calls"]) {
-      await button(`Revoke ${name}`).click();
-      await button("Revoke key").click();
-      await button(`Revoke ${name}`).waitFor({ state: "detached" });
-    }
-    await waitForText("No API keys");
+    await button("Revoke CI").click();
+    await waitForText('Revoke the deploy key "CI"?');
+    await button("Revoke key").click();
+    await waitForText("No keys");
+    await go("audit");
+    await page.getByRole("cell", { name: `${admin.email} created the deploy key CI` }).first().waitFor();
+    await page.getByRole("cell", { name: `${admin.email} revoked the deploy key CI` }).first().waitFor();
+    await go("deploying");
   });
 
   await t.step("AK1 an API key is created, shown once and revoked", async () => {
@@ -781,8 +796,9 @@ testDashboard("overview, files, schedule, backups and replication", {
     await keys("Escape");
     await dialog.waitFor({ state: "detached" });
     await button("Revoke Reports").click();
+    await waitForText('Revoke the API key "Reports"?');
     await button("Revoke key").click();
-    await waitForText("No API keys");
+    await waitForText("No keys");
   });
 
   await t.step("DA11 a variable is set, shown on request and deleted", async () => {
@@ -846,6 +862,31 @@ testDashboard("overview, files, schedule, backups and replication", {
     await page.keyboard.type("eu");
     await keys("Enter");
     await page.getByRole("cell", { name: "REGION", exact: true }).waitFor();
+  });
+
+  await t.step("AD15 a viewer sees issues, files, jobs and backups, and cannot act on them", async () => {
+    await call("notes:later");
+    const other = await dashboard.openAs({ email: "vic@example.com", role: "viewer" }, "overview");
+    const open = (view: string) => other.goto(`${server.url}/_/#/${view}`);
+    const control = (name: string | RegExp) => other.getByRole("button", { name, exact: true }).first();
+    await checkRefused(control("Acknowledge"), "editors and owners");
+    await checkRefused(control("Mute"), "editors and owners");
+    await open("files");
+    await checkRefused(control("Upload…"), "editors and owners");
+    await open("schedule");
+    await other.getByRole("heading", { name: "Scheduled functions" }).waitFor();
+    for (const name of ["Run now", "Cancel"]) await checkRefused(control(name), "editors and owners");
+    await open("backups");
+    await checkRefused(control("Back up now"), "editors and owners");
+    await checkRefused(control("Restore from a file…"), "owners");
+    await checkRefused(control("Copy one table…"), "owners");
+    await checkRefused(control("Restore this state…"), "owners");
+    await checkRefused(control("Upload a snapshot"), "editors and owners");
+    await control(/^More about backup-/).click();
+    for (const [name, roles] of [["Verify", "editors and owners"], ["Delete", "owners"]] as const) {
+      await checkRefused(other.getByRole("menuitem", { name }), roles);
+    }
+    await other.context().close();
   });
 
   await t.step("by keyboard only: a backup is deleted", async () => {

@@ -1,8 +1,10 @@
 /** The command palette: finds views, tables, functions, users, settings and commands by name. */
 import { Command } from "cmdk";
 import { Dialog } from "radix-ui";
+import { type AdminRole, isAllowed } from "../../../mod/functions/admin_roles.ts";
 import { api } from "../server/api.ts";
 import { adminSession } from "../server/admin_session.ts";
+import { useRole } from "../ui/access.tsx";
 import { Icon, type IconName } from "../ui/controls.tsx";
 import { useState } from "react";
 import { useQuery } from "syncline/react";
@@ -78,6 +80,8 @@ interface Entry {
   readonly words?: readonly string[];
   /** Only searches that match completely find its words. */
   readonly description?: string;
+  /** Role without which the entry is left out. */
+  readonly needs?: AdminRole;
   readonly run: () => void;
 }
 
@@ -93,7 +97,12 @@ const ID = /^[0-9a-z]{16,64}$/;
 
 function Entries({ done }: { readonly done: () => void }) {
   const [text, setText] = useState("");
-  const groups = useEntries(text.trim());
+  const role = useRole();
+  const isOffered = ({ needs }: Entry) => needs === undefined || role !== undefined && isAllowed(role, needs);
+  const groups = useEntries(text.trim()).map(([heading, entries]): Group => [
+    heading,
+    entries.filter(isOffered),
+  ]);
   const matchesAll = groups.some(([, entries]) =>
     entries.some((entry) => scoreOf(entry.value, text, keywordsOf(entry)) > 0)
   );
@@ -188,6 +197,7 @@ function useEntries(text: string): readonly Group[] {
           text: `Import into ${name}…`,
           value: `import into ${name}`,
           words: ["csv jsonl json lines file upload documents load"],
+          needs: "editor" as const,
           run: () => visit(["data", name], { make: "import" }),
         }],
       ]),
@@ -240,6 +250,7 @@ const actions: readonly Entry[] = [
     icon: "backups",
     text: "Back up now",
     value: "Back up now",
+    needs: "editor",
     run: () => visit(["backups"], { make: "true" }),
   },
   {
@@ -249,20 +260,36 @@ const actions: readonly Entry[] = [
     words: ["earlier state yesterday undo point in time backup recover"],
     run: () => visit(["backups"]),
   },
-  { icon: "users", text: "New user", value: "New user", run: () => visit(["users"], { make: "true" }) },
+  {
+    icon: "users",
+    text: "New user",
+    value: "New user",
+    needs: "editor",
+    run: () => visit(["users"], { make: "true" }),
+  },
   {
     icon: "key",
     text: "New administrator",
     value: "New administrator",
     words: ["access invite viewer editor owner account role"],
+    needs: "owner",
     run: () => visit(["administrators"], { make: "true" }),
   },
   {
     icon: "key",
-    text: "New API key or deploy key",
-    value: "New API key or deploy key",
+    text: "New API key",
+    value: "New API key",
     words: ["create token rotate"],
+    needs: "owner",
     run: () => visit(["deploying"], { make: "true" }),
+  },
+  {
+    icon: "key",
+    text: "New deploy key",
+    value: "New deploy key",
+    words: ["create token rotate"],
+    needs: "owner",
+    run: () => visit(["deploying"], { make: "deploy" }),
   },
   {
     icon: "logs",

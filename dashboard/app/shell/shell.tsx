@@ -1,9 +1,20 @@
 /** The frame: navigation, connection state, and the view that the address names. */
-import { Component, Fragment, lazy, type ReactNode, Suspense, useEffect, useState } from "react";
+import {
+  Component,
+  Fragment,
+  lazy,
+  type ReactNode,
+  Suspense,
+  useEffect,
+  useLayoutEffect,
+  useState,
+} from "react";
 import { useConnectionState, useQuery } from "syncline/react";
+import type { AdminRole } from "../../../mod/functions/admin_roles.ts";
 import { adminSession } from "../server/admin_session.ts";
 import { api } from "../server/api.ts";
-import { Button, Icon } from "../ui/controls.tsx";
+import { Badge, Button, Icon } from "../ui/controls.tsx";
+import { dismissErrors } from "../ui/toasts.tsx";
 import { Empty, Loading, NO_ANSWER, View } from "../ui/view.tsx";
 import { href, useRoute } from "./route.ts";
 import { toggleTheme } from "./theme.ts";
@@ -33,6 +44,8 @@ export function Shell() {
     setPalette(false);
     setHelp(false);
   }, [name]);
+  // Before the effects of the view, which may show an error.
+  useLayoutEffect(dismissErrors, [name]);
   // Keys typed right after Ctrl+K would be lost while the palette loads.
   useEffect(() => afterFirstView(() => void loadPalette().catch(() => {})), []);
   useEffect(() => {
@@ -107,6 +120,12 @@ function afterFirstView(then: () => void): void {
   else setTimeout(then, 500);
 }
 
+const ROLE_TEXTS: Readonly<Record<AdminRole, string>> = {
+  viewer: "Viewers read everything except secrets.",
+  editor: "Editors also change data, users and code.",
+  owner: "Owners also manage administrators, secrets and restores.",
+};
+
 function Side(
   { current, open, onSearch, onHelp, children }: {
     readonly current: string;
@@ -147,17 +166,20 @@ function Side(
         <Button tone="plain" className="nav-button" onClick={onHelp}>
           <Icon name="help" /> Help <span className="keys">?</span>
         </Button>
-        <Button tone="plain" className="nav-button" onClick={toggleTheme}>
-          <Icon name="theme" /> Theme
+        <Button tone="plain" aria-label="Theme" title="Theme" onClick={toggleTheme}>
+          <Icon name="theme" />
         </Button>
         <Button
           tone="plain"
-          className="nav-button"
-          title={me?.email}
+          aria-label="Sign out"
+          title="Sign out"
           onClick={() => void adminSession.signOut()}
         >
-          <Icon name="out" /> Sign out
+          <Icon name="out" />
         </Button>
+        <p className="account" title={me ? ROLE_TEXTS[me.role] : undefined}>
+          <span className="grow">{me?.email}</span> {me && <Badge>{me.role}</Badge>}
+        </p>
       </div>
     </aside>
   );

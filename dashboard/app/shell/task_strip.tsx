@@ -1,6 +1,7 @@
 /** Running background tasks of the server and of this page, shown below every view. */
 import { useEffect, useRef, useState } from "react";
 import { useMutation, useQuery } from "syncline/react";
+import type { AdminRole } from "../../../mod/functions/admin_roles.ts";
 import type { AdminDoc } from "../../../mod/ops/admin/tables.ts";
 import { api } from "../server/api.ts";
 import {
@@ -34,6 +35,7 @@ export function FailedTasks({ works }: { readonly works: readonly Work[] }) {
           </span>
           <a className="grow" href={href(["data", work.table])}>{failureText(work)}</a>
           <Button
+            needs="editor"
             aria-label={`Dismiss: ${titleOf(work)}`}
             onClick={() => void attempt(() => forget({ workId: work._id }))}
           >
@@ -86,7 +88,7 @@ interface Line {
   readonly text: string;
   /** Address of the view with details. */
   readonly to: string;
-  readonly stop: { readonly text: string; readonly run: () => void } | null;
+  readonly stop: { readonly text: string; readonly needs?: AdminRole; readonly run: () => void } | null;
 }
 
 export function TaskStrip() {
@@ -109,7 +111,7 @@ function RunningTasks({ lines }: { readonly lines: readonly Line[] }) {
         <li key={key}>
           <span className="spinner" aria-hidden="true" />
           <a className="grow" href={to}>{text}</a>
-          {stop && <Button onClick={stop.run}>{stop.text}</Button>}
+          {stop && <Button needs={stop.needs} onClick={stop.run}>{stop.text}</Button>}
         </li>
       ))}
     </ul>
@@ -157,6 +159,7 @@ function useOtherImport(works: readonly Work[] | undefined): readonly Line[] {
     to: href(["data", left.table]),
     stop: begun === undefined ? null : {
       text: "Cancel",
+      needs: "editor",
       run: () => void attempt(() => cancel({ workId: begun._id })),
     },
   }];
@@ -164,7 +167,7 @@ function useOtherImport(works: readonly Work[] | undefined): readonly Line[] {
 
 function showImportEnd(last: FinishedImport | null): void {
   if (last === null) return;
-  if (last.error !== null) showToast(last.error, { tone: "bad" });
+  if (last.error !== null) showToast(last.error, { tone: "bad", stays: true });
   else if (last.imported !== null) {
     showToast(`${countOf(last.imported, "document")} of ${last.table} imported.`);
   }
@@ -182,7 +185,9 @@ function useDeletions(works: readonly Work[] | undefined): readonly Line[] {
       const summary = `Deleted ${count(changed)} documents of ${table}`;
       if (state === "done") showToast(`${summary}.`);
       // Failed deletions are listed by FailedTasks.
-      else if (state === "canceled") showToast(`${summary}. The rest was kept.`, { tone: "bad" });
+      else if (state === "canceled") {
+        showToast(`${summary}. The rest was kept.`, { tone: "bad", stays: true });
+      }
     },
   );
   return running.map(({ _id, table, changed }) => ({
@@ -191,6 +196,7 @@ function useDeletions(works: readonly Work[] | undefined): readonly Line[] {
     to: href(["data", table]),
     stop: {
       text: "Cancel",
+      needs: "editor",
       run: () => void attempt(() => cancel({ workId: _id })),
     },
   }));
@@ -207,7 +213,7 @@ function useMigrations(): readonly Line[] {
       if (migration === undefined) return;
       const { path, documents, state, error } = migration;
       if (state === "done") showToast(`${path} finished: ${count(documents)} documents.`);
-      else if (error !== null) showToast(error, { tone: "bad" });
+      else if (error !== null) showToast(error, { tone: "bad", stays: true });
       else showToast(`${path} stopped after ${count(documents)} documents.`);
     },
   );
@@ -217,6 +223,7 @@ function useMigrations(): readonly Line[] {
     to: href(["deploying"]),
     stop: {
       text: "Stop",
+      needs: "editor",
       run: () => void attempt(() => halt({ migrationId })),
     },
   }));

@@ -1,5 +1,7 @@
 /** Controls: buttons, icons, badges, fields and the search bar. */
 import { type ComponentProps, type ReactNode, useEffect, useId, useState } from "react";
+import type { AdminRole } from "../../../mod/functions/admin_roles.ts";
+import { useRefusal } from "./access.tsx";
 import { ICON_PATHS, type IconName } from "./icon_paths.ts";
 
 export type { IconName };
@@ -35,20 +37,24 @@ export type Tone = "accent" | "bad" | "plain";
 
 /** A button. `tone` marks primary, destructive and unobtrusive actions. */
 export function Button(
-  { tone, type = "button", className = "", busy = false, disabled, children, ...rest }:
+  { tone, type = "button", className = "", busy = false, needs, disabled, title, children, ...rest }:
     & ComponentProps<"button">
     & {
       readonly tone?: Tone;
+      /** Role without which the button is disabled. */
+      readonly needs?: AdminRole | undefined;
       /** Whether its action is running: the button is disabled and says so. */
       readonly busy?: boolean;
     },
 ) {
+  const refusal = useRefusal(needs);
   return (
     <button
       type={type}
       className={`button ${className}`}
       data-tone={tone}
-      disabled={busy || disabled}
+      disabled={refusal !== undefined || busy || disabled}
+      title={refusal ?? title}
       aria-busy={busy || undefined}
       {...rest}
     >
@@ -131,6 +137,24 @@ export function CheckField({ label, ...input }: { readonly label: string } & Com
       <input type="checkbox" {...input} /> {label}
     </label>
   );
+}
+
+/** Says that a form is read-only if the administrator's role is too low for it. */
+export function ReadOnlyNote({ needs }: { readonly needs: AdminRole }) {
+  const refusal = useRefusal(needs);
+  if (refusal === undefined) return null;
+  return (
+    <p className="row quiet">
+      <Icon name="lock" /> Read-only: {refusal.charAt(0).toLowerCase() + refusal.slice(1)}.
+    </p>
+  );
+}
+
+/** Disables the fields in it if the administrator's role is too low. */
+export function EditableFields(
+  { needs, children }: { readonly needs: AdminRole; readonly children: ReactNode },
+) {
+  return <fieldset className="stack" disabled={useRefusal(needs) !== undefined}>{children}</fieldset>;
 }
 
 export interface Choice {

@@ -3,6 +3,7 @@
  * unsaved edits are lost, which dialogs with edited forms ask by themselves.
  */
 import { Dialog as Parts } from "radix-ui";
+import type { AdminRole } from "../../../mod/functions/admin_roles.ts";
 import { type ReactNode, useEffect, useId, useRef, useState } from "react";
 import { answerHeldRoute, currentRoute, holdRoute, useHeldRoute } from "../shell/route.ts";
 import { Button, Icon } from "./controls.tsx";
@@ -98,15 +99,21 @@ export function Dialog(
 }
 
 /** A centered dialog with one form, which its button submits. */
-export function FormDialog({ button, onSubmit, children, ...dialog }:
+export function FormDialog({ button, needs, onSubmit, children, ...dialog }:
   & Pick<DialogProps, "title" | "text" | "onClose" | "children">
   & {
     readonly button: string;
+    /** Role without which the button is disabled. */
+    readonly needs?: AdminRole;
     readonly onSubmit: (form: FormData) => Promise<void>;
   }) {
   const id = useId();
   return (
-    <Dialog open {...dialog} footer={<Button type="submit" form={id} tone="accent">{button}</Button>}>
+    <Dialog
+      open
+      {...dialog}
+      footer={<Button type="submit" form={id} tone="accent" needs={needs}>{button}</Button>}
+    >
       <form
         id={id}
         className="stack"
@@ -169,6 +176,8 @@ export interface Confirmation {
   readonly title: string;
   readonly text: string;
   readonly button: string;
+  /** Role without which the button is disabled. */
+  readonly needs?: AdminRole;
   readonly run: () => Promise<unknown>;
   /** Message shown on success. Omit if `run` shows one. */
   readonly done?: string;
@@ -192,7 +201,9 @@ export function useConfirm() {
       footer={
         <>
           <Button onClick={() => setQuestion(null)}>Cancel</Button>
-          <Button tone="bad" busy={busy} onClick={() => void run(question)}>{question.button}</Button>
+          <Button tone="bad" needs={question.needs} busy={busy} onClick={() => void run(question)}>
+            {question.button}
+          </Button>
         </>
       }
     />

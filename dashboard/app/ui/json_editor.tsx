@@ -25,10 +25,11 @@ export interface JsonEditorProps {
   readonly value: string;
   /** Schema of the value, or `null`. */
   readonly schema: Readonly<Record<string, unknown>> | null;
+  readonly readOnly?: boolean;
   readonly onChange: (text: string) => void;
 }
 
-export function JsonEditor({ label, value, schema, onChange }: JsonEditorProps) {
+export function JsonEditor({ label, value, schema, readOnly = false, onChange }: JsonEditorProps) {
   const parent = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const onChangeRef = useRef(onChange);
@@ -41,8 +42,13 @@ export function JsonEditor({ label, value, schema, onChange }: JsonEditorProps) 
         doc: value,
         extensions: [
           EditorView.cspNonce.of(getNonce() ?? ""),
+          EditorState.readOnly.of(readOnly),
           // The scrolled region must be focusable.
-          EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
+          EditorView.contentAttributes.of({
+            "aria-label": label,
+            "aria-readonly": String(readOnly),
+            tabindex: "0",
+          }),
           EditorView.lineWrapping,
           history(),
           json(),
@@ -61,8 +67,8 @@ export function JsonEditor({ label, value, schema, onChange }: JsonEditorProps) 
     });
     view.current = editor;
     return () => editor.destroy();
-    // The editor owns the text while typing; it is re-created only for another schema or label.
-  }, [schema, label]);
+    // The editor owns the text while typing; it is re-created only for another schema, label or role.
+  }, [schema, label, readOnly]);
   useEffect(() => {
     const editor = view.current;
     if (editor === null || editor.state.doc.toString() === value) return;

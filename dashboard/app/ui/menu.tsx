@@ -1,12 +1,16 @@
 /** A dropdown menu. */
 import { DropdownMenu } from "radix-ui";
 import type { ReactNode } from "react";
+import type { AdminRole } from "../../../mod/functions/admin_roles.ts";
+import { useRefusal } from "./access.tsx";
 import { Button, Icon } from "./controls.tsx";
 
 export interface MenuItem {
   readonly text: string;
   readonly tone?: "bad";
   readonly disabled?: boolean;
+  /** Role without which the item is disabled. */
+  readonly needs?: AdminRole;
   readonly run: () => void;
 }
 
@@ -27,19 +31,24 @@ export function Menu(
       </DropdownMenu.Trigger>
       <DropdownMenu.Portal>
         <DropdownMenu.Content className="menu" align="end" sideOffset={4}>
-          {items.map(({ text, tone, disabled, run }) => (
-            <DropdownMenu.Item
-              key={text}
-              className="menu-item"
-              data-tone={tone}
-              disabled={disabled ?? false}
-              onSelect={run}
-            >
-              {text}
-            </DropdownMenu.Item>
-          ))}
+          {items.map((item) => <Item key={item.text} {...item} />)}
         </DropdownMenu.Content>
       </DropdownMenu.Portal>
     </DropdownMenu.Root>
+  );
+}
+
+function Item({ text, tone, disabled = false, needs, run }: MenuItem) {
+  const refusal = useRefusal(needs);
+  return (
+    <DropdownMenu.Item
+      className="menu-item"
+      data-tone={tone}
+      disabled={refusal !== undefined || disabled}
+      title={refusal}
+      onSelect={run}
+    >
+      {text}
+    </DropdownMenu.Item>
   );
 }

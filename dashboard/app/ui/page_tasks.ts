@@ -58,7 +58,7 @@ export async function runPageTask(
     return true;
   } catch (error) {
     if (!ending.signal.aborted) {
-      showToast(error instanceof Error ? error.message : String(error), { tone: "bad" });
+      showToast(error instanceof Error ? error.message : String(error), { tone: "bad", stays: true });
     }
     return false;
   } finally {

@@ -8,6 +8,8 @@ export interface Toast {
   readonly text: string;
   /** An action such as "Undo". */
   readonly action?: { readonly text: string; readonly run: () => void };
+  /** Whether an error stays until it is dismissed. */
+  readonly stays: boolean;
 }
 
 /** Maximum number of toasts; the oldest is dropped. */
@@ -25,10 +27,13 @@ function show(now: readonly Toast[]): void {
   for (const listener of listeners) listener();
 }
 
-/** Shows a toast. Errors stay until they are dismissed. */
-export function showToast(text: string, options: Partial<Pick<Toast, "tone" | "action">> = {}): void {
+/** Shows a toast. Errors are shown until the next action or view, those that stay until they are dismissed. */
+export function showToast(
+  text: string,
+  options: Partial<Pick<Toast, "tone" | "action" | "stays">> = {},
+): void {
   const id = nextId++;
-  show([...toasts, { id, tone: "good" as const, text, ...options }].slice(-SHOWN_MAX));
+  show([...toasts, { id, tone: "good" as const, text, stays: false, ...options }].slice(-SHOWN_MAX));
   if (options.tone !== "bad") setTimeout(expire, SHOWN_MS, id);
 }
 
@@ -38,7 +43,17 @@ function expire(id: number): void {
 }
 
 function dismiss(id: number): void {
-  const left = toasts.filter((toast) => toast.id !== id);
+  keep((toast) => toast.id !== id);
+}
+
+/** Removes the errors of the previous action. Called when another one begins, and when another view is shown. */
+export function dismissErrors(): void {
+  keep(({ tone, stays }) => tone !== "bad" || stays);
+}
+
+function keep(isKept: (toast: Toast) => boolean): void {
+  const left = toasts.filter(isKept);
+  if (left.length === toasts.length) return;
   // Removing the last toast removes the element under the pointer without a leave event.
   if (left.length === 0) isPaused = false;
   show(left);
@@ -46,6 +61,7 @@ function dismiss(id: number): void {
 
 /** Runs a user's action and shows a toast if it fails. Returns whether it succeeded. */
 export async function attempt(work: () => Promise<unknown>, done?: string): Promise<boolean> {
+  dismissErrors();
   try {
     await work();
     if (done !== undefined) showToast(done);

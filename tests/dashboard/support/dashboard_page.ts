@@ -42,6 +42,8 @@ export interface DashboardPage {
   /** Result of a call as the administrator. */
   // deno-lint-ignore no-explicit-any -- results of many shapes
   asAdmin(path: string, args?: object, kind?: "mutation" | "query" | "action"): Promise<any>;
+  /** Creates an administrator, and opens a view in a browser context of its own, in which they are signed in. */
+  openAs(account: { readonly email: string; readonly role: string }, view: string): Promise<Page>;
   /** Accessibility violations found by axe, one per line. */
   violations(): Promise<string[]>;
 }
@@ -137,8 +139,29 @@ function dashboardPage(
       assert.equal(answer.status, 200, JSON.stringify(answer.body));
       return answer.body.value;
     },
+    async openAs({ email, role }, view) {
+      const { password } = admin;
+      await this.asAdmin("_admin/administrators:create", { email, password, role }, "action");
+      const other = await (await context.browser()?.newContext({ viewport: { width: 1280, height: 800 } }))
+        ?.newPage();
+      assert.ok(other);
+      await other.goto(`${server.url}/_/#/${view}`);
+      await other.getByLabel("Email address").fill(email);
+      await other.getByLabel("Password").fill(password);
+      await other.getByRole("button", { name: "Sign in", exact: true }).click();
+      await other.locator(".account").getByText(email).waitFor();
+      return other;
+    },
     violations: () => violations(page),
   };
+}
+
+/** Checks that a control is disabled for the signed-in administrator, and says which roles may use it. */
+export async function checkRefused(control: Locator, roles: "editors and owners" | "owners"): Promise<void> {
+  await until(async () => await control.getAttribute("title") === `Only ${roles} may do this`, {
+    what: `${control}: only ${roles} may use it`,
+  });
+  assert.ok(await control.isDisabled(), `${control} is enabled`);
 }
 
 /** Checks views with axe in light and dark theme, on a desktop and on a phone. */

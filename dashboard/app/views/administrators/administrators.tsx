@@ -4,6 +4,7 @@ import { useAction, useMutation, useQuery } from "syncline/react";
 import type { AdminRole } from "../../../../mod/functions/admin_roles.ts";
 import { api } from "../../server/api.ts";
 import { go, useCreateDialog } from "../../shell/route.ts";
+import { useRole } from "../../ui/access.tsx";
 import { Badge, Button, ChoiceField, Icon, SelectField, TextField } from "../../ui/controls.tsx";
 import { FormDialog, useConfirm } from "../../ui/dialog.tsx";
 import { Menu } from "../../ui/menu.tsx";
@@ -14,6 +15,8 @@ import { useIdentityProof } from "../../ui/identity_proof.tsx";
 import { Passkeys } from "./passkeys.tsx";
 import { SecondFactor } from "./second_factor.tsx";
 
+const PASSWORD_RULE = "At least 8 characters.";
+
 const ROLES = [["viewer", "viewer"], ["editor", "editor"], ["owner", "owner"]] as const;
 
 export function Administrators() {
@@ -23,10 +26,10 @@ export function Administrators() {
   const endOwnSessions = useMutation(api.administrators.endOwnSessions);
   const removeFactors = useAction(api.administrators.removeFactors);
   const setRole = useMutation(api.administrators.setRole);
-  const isOwner = list?.some(({ you, role }) => you && role === "owner") ?? false;
+  const isOwner = useRole() === "owner";
   const { ask, dialog } = useConfirm();
   const { confirmed, proofDialog } = useIdentityProof();
-  const [creating, setCreating] = useCreateDialog("administrators");
+  const [creating, setCreating] = useCreateDialog(["administrators"], { needs: "owner" });
   const [changing, setChanging] = useState(false);
   const [securing, setSecuring] = useState(false);
   const [managing, setManaging] = useState(false);
@@ -39,11 +42,9 @@ export function Administrators() {
           <Button onClick={() => setChanging(true)}>Change my password</Button>
           <Button onClick={() => setSecuring(true)}>My second factor</Button>
           <Button onClick={() => setManaging(true)}>My passkeys</Button>
-          {isOwner && (
-            <Button tone="accent" onClick={() => setCreating(true)}>
-              <Icon name="plus" /> New administrator
-            </Button>
-          )}
+          <Button tone="accent" needs="owner" onClick={() => setCreating(true)}>
+            <Icon name="plus" /> New administrator
+          </Button>
         </>
       }
     >
@@ -84,7 +85,7 @@ export function Administrators() {
                 items={[
                   {
                     text: you ? "End my other sessions" : "End sessions",
-                    disabled: !isOwner && !you,
+                    ...!you && { needs: "owner" as const },
                     run: () =>
                       void attempt(
                         () =>
@@ -95,7 +96,8 @@ export function Administrators() {
                   { text: "Change history", run: () => go(["audit"], { admin: adminId }) },
                   {
                     text: "Remove second factor",
-                    disabled: !isOwner || you || !secondFactor && passkeys === 0,
+                    needs: "owner",
+                    disabled: you || !secondFactor && passkeys === 0,
                     run: () =>
                       ask({
                         title: `Remove the second factor of ${email}?`,
@@ -108,7 +110,7 @@ export function Administrators() {
                   {
                     text: "Remove",
                     tone: "bad",
-                    disabled: !isOwner,
+                    needs: "owner",
                     run: () =>
                       ask({
                         title: `Remove ${email}?`,
@@ -168,9 +170,10 @@ function Create({ onClose }: { readonly onClose: () => void }) {
         minLength={8}
         maxLength={256}
         required
-        hint="Share it with the new administrator, who can change it here."
+        hint={`${PASSWORD_RULE} Share it with the new administrator, who can change it here.`}
       />
-      <SelectField label="Role" name="role" defaultValue="editor">
+      <SelectField label="Role" name="role" required defaultValue="">
+        <option value="" disabled>Choose a role</option>
         <option value="viewer">viewer: reads everything except secrets</option>
         <option value="editor">editor: also changes data, users and code</option>
         <option value="owner">owner: also manages administrators, secrets and restores</option>
@@ -211,6 +214,7 @@ function ChangePassword({ onClose }: { readonly onClose: () => void }) {
         minLength={8}
         maxLength={256}
         required
+        hint={PASSWORD_RULE}
       />
     </FormDialog>
   );

@@ -21,7 +21,7 @@ export function Backups() {
   const wantedTable = useRoute().search.get("table");
   const restart = useRequest<{ readonly offered: boolean }>("/api/admin/restore/restart").value;
   const { ask, dialog } = useConfirm();
-  const [making, setMaking] = useCreateDialog("backups");
+  const [making, setMaking] = useCreateDialog(["backups"], { needs: "editor" });
   const busy = useIsBusy("backups");
   const file = useRef<HTMLInputElement>(null);
 
@@ -49,8 +49,10 @@ export function Backups() {
       actions={
         <>
           <input ref={file} type="file" hidden accept=".zst" onChange={upload} />
-          <Button disabled={busy} onClick={() => file.current?.click()}>Restore from a file…</Button>
-          <Button tone="accent" disabled={busy} onClick={() => setMaking(true)}>
+          <Button needs="owner" disabled={busy} onClick={() => file.current?.click()}>
+            Restore from a file…
+          </Button>
+          <Button tone="accent" needs="editor" disabled={busy} onClick={() => setMaking(true)}>
             <Icon name="plus" /> Back up now
           </Button>
         </>
@@ -116,16 +118,19 @@ export function Backups() {
                     items={[
                       {
                         text: "Download",
+                        needs: "owner",
                         run: () => void download(backupPath(backup.name)),
                       },
                       {
                         text: "Verify",
+                        needs: "editor",
                         run: () =>
                           void run(`Verifying ${backup.name}…`, () =>
                             verify(backupPath(backup.name))),
                       },
                       {
                         text: "Restore…",
+                        needs: "owner",
                         run: () =>
                           ask({
                             ...RESTORE_QUESTION,
@@ -139,6 +144,7 @@ export function Backups() {
                       },
                       {
                         text: "Delete",
+                        needs: "owner",
                         tone: "bad",
                         run: () =>
                           ask({
@@ -212,9 +218,9 @@ function StagedRestore({ staged, restart, busy, onCopied, onCancel, onRestart }:
       }
       actions={
         <>
-          <Button disabled={busy} onClick={() => setCopying(true)}>Copy one table…</Button>
-          {restart && <Button disabled={busy} onClick={onRestart}>Restart now</Button>}
-          <Button tone="bad" disabled={busy} onClick={onCancel}>Cancel the restore</Button>
+          <Button needs="owner" disabled={busy} onClick={() => setCopying(true)}>Copy one table…</Button>
+          {restart && <Button needs="owner" disabled={busy} onClick={onRestart}>Restart now</Button>}
+          <Button tone="bad" needs="owner" disabled={busy} onClick={onCancel}>Cancel the restore</Button>
         </>
       }
     >
@@ -226,7 +232,7 @@ function StagedRestore({ staged, restart, busy, onCopied, onCancel, onRestart }:
         <dt>Commit</dt>
         <dd>{count(staged.ts)}</dd>
         <dt>Documents</dt>
-        <dd>{count(staged.documents)} in {count(staged.tables)} tables</dd>
+        <dd>{count(staged.documents)} in {count(staged.tables)} tables, including those of the server</dd>
         <dt>Source</dt>
         <dd className="mono">{staged.source}</dd>
       </dl>

@@ -71,9 +71,10 @@ export function PointInTime({ ranges, onStaged }: {
       title="Point in time"
       actions={
         <>
-          <Button disabled={busy} onClick={() => setCopying(true)}>Copy one table…</Button>
+          <Button needs="owner" disabled={busy} onClick={() => setCopying(true)}>Copy one table…</Button>
           <Button
             tone="accent"
+            needs="owner"
             onClick={() =>
               ask({
                 title: `Restore to ${timeText(at)}?`,

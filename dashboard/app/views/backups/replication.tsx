@@ -66,7 +66,7 @@ export function Replication({ onStaged }: { readonly onStaged: () => void }) {
           </>
         }
         actions={
-          <Button disabled={busy} onClick={() => void takeSnapshot()}>
+          <Button needs="editor" disabled={busy} onClick={() => void takeSnapshot()}>
             {busy ? "Uploading…" : "Upload a snapshot"}
           </Button>
         }

@@ -45,7 +45,7 @@ export async function verify(path: string): Promise<void> {
   showToast(
     `The archive is intact: ${count(holds.documents)} documents in ${
       count(holds.tables)
-    } tables, up to commit ${count(holds.ts)}.`,
+    } tables, including those of the server, up to commit ${count(holds.ts)}.`,
   );
 }
 
@@ -98,6 +98,7 @@ export function Scheduled({ onRun, onAsk, busy }: {
       }
       actions={
         <Button
+          needs="editor"
           disabled={busy}
           onClick={() =>
             void onRun(`Testing ${place}…`, check, `${place} is reachable and writable.`).then(refetch)}
@@ -120,14 +121,16 @@ export function Scheduled({ onRun, onAsk, busy }: {
                 <Menu
                   label={`More about ${name}`}
                   items={[
-                    { text: "Download", run: () => void download(scheduledPath(name)) },
+                    { text: "Download", needs: "owner", run: () => void download(scheduledPath(name)) },
                     {
                       text: "Verify",
+                      needs: "editor",
                       run: () =>
                         void onRun(`Downloading and verifying ${name}…`, () => verify(scheduledPath(name))),
                     },
                     {
                       text: "Restore…",
+                      needs: "owner",
                       run: () =>
                         onAsk({
                           ...RESTORE_QUESTION,

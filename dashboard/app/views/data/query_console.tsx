@@ -3,6 +3,7 @@ import { useState } from "react";
 import { useAction, useMutation, useQuery } from "syncline/react";
 import type { ConsoleRun } from "../../../../mod/ops/admin/query_console.ts";
 import { api } from "../../server/api.ts";
+import { useRefusal } from "../../ui/access.tsx";
 import { Button } from "../../ui/controls.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { attempt, showToast } from "../../ui/toasts.tsx";
@@ -27,6 +28,7 @@ export function QueryConsole({ table }: { readonly table: string }) {
   const as = useRunAs(caller);
   const [run, setRun] = useState<ConsoleRun | null>(null);
   const [busy, setBusy] = useState(false);
+  const refusal = useRefusal("editor");
   /** Replaces the text. The user can undo it. */
   function choose(query: string): void {
     const before = entered;
@@ -36,7 +38,7 @@ export function QueryConsole({ table }: { readonly table: string }) {
     showToast("Query replaced.", { action: { text: "Undo", run: back } });
   }
   async function start(): Promise<void> {
-    if (busy || source.trim() === "") return;
+    if (refusal !== undefined || busy || source.trim() === "") return;
     setBusy(true);
     await attempt(async () => setRun(await runQuery({ source, as })));
     setBusy(false);
@@ -48,7 +50,13 @@ export function QueryConsole({ table }: { readonly table: string }) {
         actions={
           <>
             <SavedQueries source={source} onChoose={choose} />
-            <Button tone="accent" title="Ctrl+Enter" busy={busy} onClick={() => void start()}>
+            <Button
+              tone="accent"
+              needs="editor"
+              title="Ctrl+Enter"
+              busy={busy}
+              onClick={() => void start()}
+            >
               Run query
             </Button>
           </>
@@ -100,7 +108,7 @@ function SavedQueries({ source, onChoose }: {
         trigger="Queries"
         items={[
           ...saved.map(({ name, query = "" }) => ({ text: name, run: () => onChoose(query) })),
-          { text: "Save or remove queries…", run: () => setManaging(true) },
+          { text: "Save or remove queries…", needs: "editor", run: () => setManaging(true) },
         ]}
       />
       {managing && (

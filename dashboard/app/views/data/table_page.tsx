@@ -1,10 +1,11 @@
 /** One table: filter, grid, and actions on the table and on selected documents. */
-import { useEffect, useMemo, useState } from "react";
+import { useMemo, useState } from "react";
 import { useMutation, useQuery } from "syncline/react";
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
 import { adminSession } from "../../server/admin_session.ts";
 import { api, seenField, type Where } from "../../server/api.ts";
-import { go, replace, useRoute } from "../../shell/route.ts";
+import { go, replace, useCreateDialog, useRoute } from "../../shell/route.ts";
+import { useRefusal } from "../../ui/access.tsx";
 import { Badge, Button, Icon } from "../../ui/controls.tsx";
 import { useConfirm } from "../../ui/dialog.tsx";
 import { count, countOf, size } from "../../ui/format.tsx";
@@ -77,17 +78,14 @@ export function TablePage({ table, tables }: TablePageProps) {
   const { path: [, , documentId], search } = useRoute();
   const where = useMemo(() => whereOf(table, search), [table.name, search.toString()]);
   const [chosen, setChosen] = useState<ReadonlyMap<string, Row>>(new Map());
-  const importAsked = search.get("make") === "import";
-  const [open, setOpen] = useState<"schema" | "import" | null>(null);
-  useEffect(() => {
-    if (!importAsked) return;
-    setOpen("import");
-    const { make: _, ...others } = Object.fromEntries(search);
-    // A shared link or the back button must not open the dialog again.
-    replace(["data", table.name], others);
-  }, [importAsked]);
+  const [showsSchema, setShowsSchema] = useState(false);
+  const [importing, setImporting] = useCreateDialog(["data", table.name], {
+    needs: "editor",
+    make: "import",
+  });
   const patch = useMutation(api.data.patch);
   const arranged = useColumns(table);
+  const refusal = useRefusal("editor");
   const here = Object.fromEntries(search);
   const order = orderOf(table, {
     search,
@@ -122,9 +120,14 @@ export function TablePage({ table, tables }: TablePageProps) {
         </div>
         <div className="row">
           {arranged !== null && <TableViews table={table} arranged={arranged} search={search} />}
-          <TableMenu table={table} where={where} onOpen={setOpen} />
+          <TableMenu
+            table={table}
+            where={where}
+            onSchema={() => setShowsSchema(true)}
+            onImport={() => setImporting(true)}
+          />
           {!isReadOnly(table) && (
-            <Button tone="accent" onClick={() => show(NEW)}>
+            <Button tone="accent" needs="editor" onClick={() => show(NEW)}>
               <Icon name="plus" /> New document
             </Button>
           )}
@@ -148,7 +151,9 @@ export function TablePage({ table, tables }: TablePageProps) {
           onSelect={setChosen}
           onShown={(rows) => setChosen((before) => refreshed(before, rows))}
           onOpen={show}
-          onEdit={isReadOnly(table) ? null : (row, change) => void attempt(() => editField(row, change))}
+          onEdit={isReadOnly(table) || refusal !== undefined
+            ? null
+            : (row, change) => void attempt(() => editField(row, change))}
         />
       )}
       {chosen.size > 0 && !isReadOnly(table) && (
@@ -168,11 +173,11 @@ export function TablePage({ table, tables }: TablePageProps) {
           onOpen={show}
         />
       )}
-      {open === "schema" && <SchemaDialog table={table} onClose={() => setOpen(null)} />}
-      {open === "import" && !isReadOnly(table) && (
+      {showsSchema && <SchemaDialog table={table} onClose={() => setShowsSchema(false)} />}
+      {importing && !isReadOnly(table) && (
         <ImportDialog
           table={table}
-          onClose={() => setOpen(null)}
+          onClose={() => setImporting(false)}
         />
       )}
     </section>
@@ -248,9 +253,10 @@ function SelectionActions({ table, chosen, onDone }: {
     <div className="row chosen">
       <span className="grow">{many} selected</span>
       <Button tone="plain" onClick={onDone}>Clear selection</Button>
-      <Button onClick={() => setSetting(true)}>Set field on {count(chosen.size)}</Button>
+      <Button needs="editor" onClick={() => setSetting(true)}>Set field on {count(chosen.size)}</Button>
       <Button
         tone="bad"
+        needs="editor"
         onClick={() =>
           ask({
             title: `Delete ${many}?`,
@@ -273,10 +279,11 @@ function SelectionActions({ table, chosen, onDone }: {
   );
 }
 
-function TableMenu({ table, where, onOpen }: {
+function TableMenu({ table, where, onSchema, onImport }: {
   readonly table: TableOverview;
   readonly where: Where;
-  readonly onOpen: (what: "schema" | "import") => void;
+  readonly onSchema: () => void;
+  readonly onImport: () => void;
 }) {
   const { ask, dialog } = useConfirm();
   const exported = (format: ExportFormat) => void exportTable(table, { where, format });
@@ -285,18 +292,19 @@ function TableMenu({ table, where, onOpen }: {
       <Menu
         label="More about this table"
         items={[
-          { text: "Schema and indexes", run: () => onOpen("schema") },
+          { text: "Schema and indexes", run: onSchema },
           {
             text: `Export ${isWhole(where) ? "" : "filtered rows "}as JSON lines`,
             run: () => exported("jsonl"),
           },
           { text: `Export ${isWhole(where) ? "" : "filtered rows "}as CSV`, run: () => exported("csv") },
           ...(isReadOnly(table) ? [] : [
-            { text: "Import…", run: () => onOpen("import") },
+            { text: "Import…", needs: "editor" as const, run: onImport },
             { text: "Restore an earlier state…", run: () => go(["backups"], { table: table.name }) },
             {
               text: "Delete all shown…",
               tone: "bad" as const,
+              needs: "editor" as const,
               run: () =>
                 ask({
                   title: isWhole(where)

@@ -28,7 +28,7 @@ export function Migrations() {
     <>
       <TableCard
         title="Migrations"
-        titleActions={<Button onClick={() => setChoosing(true)}>Run a migration…</Button>}
+        titleActions={<Button needs="editor" onClick={() => setChoosing(true)}>Run a migration…</Button>}
         empty={{
           title: "No migrations yet",
           text:
@@ -50,9 +50,18 @@ export function Migrations() {
                 <Time at={begunAt} as="ago" />
               </td>
               <td className="number">
-                {onServer && <Button onClick={() => void attempt(() => halt({ migrationId }))}>Stop</Button>}
+                {onServer && (
+                  <Button needs="editor" onClick={() => void attempt(() => halt({ migrationId }))}>
+                    Stop
+                  </Button>
+                )}
                 {state === "running" && !onServer && (
-                  <Button onClick={() => void run({ path, table })}>Resume</Button>
+                  <Button
+                    needs="editor"
+                    onClick={() => void run({ path, table })}
+                  >
+                    Resume
+                  </Button>
                 )}
               </td>
             </tr>

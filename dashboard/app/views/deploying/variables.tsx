@@ -3,6 +3,7 @@ import { useEffect, useState } from "react";
 import { useAction } from "syncline/react";
 import type { VariableInfo } from "../../../../mod/ops/deploy/variables.ts";
 import { api } from "../../server/api.ts";
+import { useRefusal, useRole } from "../../ui/access.tsx";
 import { Badge, Button, Icon, TextField } from "../../ui/controls.tsx";
 import { FormDialog, useConfirm } from "../../ui/dialog.tsx";
 import { Menu } from "../../ui/menu.tsx";
@@ -18,7 +19,11 @@ export function Variables() {
   /** The variable being edited; an empty name for a new one. */
   const [editing, setEditing] = useState<{ readonly name: string } | null>(null);
   const read = () => void attempt(async () => setVariables(await list({})));
-  useEffect(read, []);
+  const refusal = useRefusal("owner");
+  const isAllowed = useRole() !== undefined && refusal === undefined;
+  useEffect(() => {
+    if (isAllowed) read();
+  }, [isAllowed]);
 
   async function store(name: string, value: string | null): Promise<void> {
     const { overridden } = await set({ changes: { [name]: value } });
@@ -33,17 +38,19 @@ export function Variables() {
       <TableCard
         title="Environment variables (ctx.env)"
         titleActions={
-          <Button onClick={() => setEditing({ name: "" })}>
+          <Button needs="owner" onClick={() => setEditing({ name: "" })}>
             <Icon name="plus" /> New variable
           </Button>
         }
-        empty={{
-          title: "No environment variables",
-          text: "Store API keys of services that actions call here. Values are encrypted.",
-        }}
+        empty={refusal === undefined
+          ? {
+            title: "No environment variables",
+            text: "Store API keys of services that actions call here. Values are encrypted.",
+          }
+          : { title: refusal }}
         head={["Name", "Value"]}
         actions
-        rows={variables}
+        rows={refusal === undefined ? variables : []}
         row={({ name, value, overridden }) => (
           <tr key={name}>
             <td className="mono">

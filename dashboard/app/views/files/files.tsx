@@ -4,6 +4,7 @@ import { useAction, useMutation, useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
 import { currentRoute, go, href, replace, useRoute } from "../../shell/route.ts";
 import { Badge, Button, Icon, SearchBar } from "../../ui/controls.tsx";
+import { useRefusal } from "../../ui/access.tsx";
 import { Dialog, useConfirm } from "../../ui/dialog.tsx";
 import { runPageTask, useIsBusy } from "../../ui/page_tasks.ts";
 import { attempt, showToast } from "../../ui/toasts.tsx";
@@ -40,6 +41,7 @@ export function Files() {
   const uploadUrl = useMutation(api.files.uploadUrl);
   const chooser = useRef<HTMLInputElement>(null);
   const sending = useIsBusy("files");
+  const refusal = useRefusal("editor");
   const here = (changes: Record<string, string>) =>
     replace(["files"], { type: contentType, name, ...changes });
 
@@ -65,7 +67,8 @@ export function Files() {
 
   function drop(event: DragEvent): void {
     event.preventDefault();
-    if (!sending) void upload([...event.dataTransfer.files]);
+    if (refusal !== undefined) showToast(`${refusal}.`, { tone: "bad" });
+    else if (!sending) void upload([...event.dataTransfer.files]);
   }
 
   async function removeAll(fileIds: readonly string[]): Promise<void> {
@@ -83,6 +86,7 @@ export function Files() {
         title: `${count(fileIds.length)} files are not referenced by any document`,
         text: "Files referenced only by code or other services are included.",
         button: "Delete files",
+        needs: "editor",
         done: "Files deleted.",
         run: () => removeAll(fileIds),
       });
@@ -98,7 +102,12 @@ export function Files() {
         <>
           <input ref={chooser} type="file" aria-label="Files to upload" multiple hidden onChange={choose} />
           <Button disabled={looking} onClick={() => void findOrphans()}>Find orphans</Button>
-          <Button tone="accent" disabled={sending} onClick={() => chooser.current?.click()}>
+          <Button
+            tone="accent"
+            needs="editor"
+            disabled={sending}
+            onClick={() => chooser.current?.click()}
+          >
             <Icon name="plus" /> Upload…
           </Button>
         </>
@@ -192,6 +201,7 @@ function FileSheet({ fileId, onClose }: { readonly fileId: string; readonly onCl
         <>
           <Button
             tone="bad"
+            needs="editor"
             onClick={() =>
               ask({
                 title: "Delete this file?",

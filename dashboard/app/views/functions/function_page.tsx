@@ -86,6 +86,8 @@ export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
           <>
             {fact.kind === "query" && (
               <Button
+                // Internal queries run as the administrator, and a user's session is created.
+                needs={fact.visibility === "internal" || caller.kind === "user" ? "editor" : undefined}
                 onClick={() => void attempt(() => Promise.resolve(setLive(live === null ? watched() : null)))}
               >
                 {live === null ? "Watch live" : "Stop watching"}
@@ -93,6 +95,7 @@ export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
             )}
             {fact.kind === "query" && (
               <Button
+                needs="editor"
                 title="Runs the query, and shows what it reads and which index would help"
                 disabled={busy}
                 onClick={() => void explain()}
@@ -100,7 +103,7 @@ export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
                 Explain
               </Button>
             )}
-            <Button tone="accent" disabled={busy} onClick={() => void start(text)}>
+            <Button tone="accent" needs="editor" disabled={busy} onClick={() => void start(text)}>
               {busy ? "Running…" : "Run"}
             </Button>
           </>
@@ -155,7 +158,7 @@ function RecentRuns({ runs, busy, onRun }: {
             <td className="mono args" title={text}>{compact(text)}</td>
             <td>{ok ? <Badge tone="good">success</Badge> : <Badge tone="bad">failed</Badge>}</td>
             <td className="number">
-              <Button disabled={busy} onClick={() => onRun(text)}>Run again</Button>
+              <Button needs="editor" disabled={busy} onClick={() => onRun(text)}>Run again</Button>
             </td>
           </tr>
         ))}

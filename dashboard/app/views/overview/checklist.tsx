@@ -1,9 +1,11 @@
 /** First steps with a new server, until they are done or hidden in this browser. */
 import { useState } from "react";
 import { useQuery } from "syncline/react";
+import { type AdminRole, isAllowed } from "../../../../mod/functions/admin_roles.ts";
 import { api } from "../../server/api.ts";
 import type { BackupList, Stats } from "../../server/stats.ts";
 import { href } from "../../shell/route.ts";
+import { useRole } from "../../ui/access.tsx";
 import { Button, Icon } from "../../ui/controls.tsx";
 import { Card } from "../../ui/view.tsx";
 
@@ -15,6 +17,8 @@ interface Step {
   readonly text: string;
   readonly to: string;
   readonly done: boolean;
+  /** Role that the step needs. */
+  readonly needs: AdminRole;
 }
 
 export function Checklist({ stats, backups }: {
@@ -22,7 +26,11 @@ export function Checklist({ stats, backups }: {
   readonly backups: BackupList | undefined;
 }) {
   const [hidden, setHidden] = useState(() => localStorage.getItem(HIDDEN) !== null);
-  const steps = useSteps({ stats, backups, skip: hidden });
+  const role = useRole();
+  const steps =
+    useSteps({ stats, backups, skip: hidden })?.filter(({ needs }) =>
+      role !== undefined && isAllowed(role, needs)
+    ) ?? null;
   if (hidden || steps === null || steps.every(({ done }) => done)) return null;
   return (
     <Card
@@ -70,42 +78,49 @@ function useSteps({ stats, backups, skip }: {
       text: "Run a query or mutation, or open your app.",
       to: href(["functions"]),
       done: stats.functions.some(({ function: path, day }) => !path.startsWith("_") && day !== null),
+      needs: "editor",
     },
     {
       title: "Create a user",
       text: "Or let users sign up.",
       to: href(["users"], { make: "true" }),
       done: users.page.length > 0,
+      needs: "editor",
     },
     {
       title: "Set the public address",
       text: "Start the server with --public-url, for links in mails and sign-in.",
       to: "./docs/self_hosting",
       done: stats.publicUrl !== null,
+      needs: "owner",
     },
     {
       title: "Set up mail",
       text: "For verification, password resets and alerts.",
       to: href(["settings", "mail"]),
       done: isSet("smtpUrl"),
+      needs: "owner",
     },
     {
       title: "Make a backup",
       text: "Then schedule backups in the settings, or replicate.",
       to: href(["backups"], { make: "true" }),
       done: backups.newest !== null || backups.replication.enabled,
+      needs: "editor",
     },
     {
       title: "Create a deploy key",
       text: "To deploy from your machine or CI.",
-      to: href(["deploying"], { make: "true" }),
+      to: href(["deploying"], { make: "deploy" }),
       done: keys.some(({ deploy }) => deploy),
+      needs: "owner",
     },
     {
       title: "Receive alerts",
       text: "By mail or webhook, when something needs you.",
       to: href(["settings", "alerts"]),
       done: isSet("alertMail", "alertWebhook"),
+      needs: "owner",
     },
   ];
 }

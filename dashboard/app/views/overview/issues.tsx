@@ -78,7 +78,11 @@ function Item({ issue: { key, tone, text, act, view }, note }: {
       </span>
       {known
         ? (
-          <Button tone="plain" onClick={() => void attempt(() => resume({ issue: key }))}>
+          <Button
+            tone="plain"
+            needs="editor"
+            onClick={() => void attempt(() => resume({ issue: key }))}
+          >
             Show again
           </Button>
         )
@@ -86,6 +90,7 @@ function Item({ issue: { key, tone, text, act, view }, note }: {
           <>
             <Button
               tone="plain"
+              needs="editor"
               title="No alerts until it ends"
               onClick={() => void attempt(() => acknowledge({ issue: key, text }))}
             >
@@ -93,6 +98,7 @@ function Item({ issue: { key, tone, text, act, view }, note }: {
             </Button>
             <Button
               tone="plain"
+              needs="editor"
               title="No alerts for 24 hours"
               onClick={() => void attempt(() => mute({ issue: key, text, forMs: DAY_MS }))}
             >

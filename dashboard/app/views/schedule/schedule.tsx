@@ -105,6 +105,7 @@ function Crons() {
           </td>
           <td className="number">
             <Button
+              needs="editor"
               onClick={() => void attempt(() => runNow({ name: cron.name }), `${cron.name} started.`)}
             >
               Run now
@@ -203,6 +204,7 @@ function Jobs() {
                   {(job.state.kind === "failed" || job.state.kind === "canceled") && !job.retried &&
                     !job.name.startsWith("_") && (
                     <Button
+                      needs="editor"
                       onClick={() =>
                         void attempt(() => retry({ jobId: job.jobId }), `${job.name} scheduled again.`)}
                     >
@@ -210,10 +212,16 @@ function Jobs() {
                     </Button>
                   )}
                   {job.state.kind === "pending" && (
-                    <Button onClick={() => void attempt(() => runNow({ jobId: job.jobId }))}>Run now</Button>
+                    <Button
+                      needs="editor"
+                      onClick={() => void attempt(() => runNow({ jobId: job.jobId }))}
+                    >
+                      Run now
+                    </Button>
                   )} {(job.state.kind === "pending" || job.state.kind === "inProgress") && (
                     <Button
                       tone="bad"
+                      needs="editor"
                       onClick={() => void attempt(() => cancel({ jobId: job.jobId }), "Canceled.")}
                     >
                       Cancel

@@ -66,10 +66,13 @@ export function Providers({ setting, busy }: {
                   <strong>{locked ? name : PROVIDER_PRESETS[presetOf(name, provider)]?.label ?? name}</strong>
                   {!locked && <span className="quiet mono">{name}</span>}
                   <span className="grow" />
-                  <Button aria-label={`Test ${name}`} onClick={() => setTested(name)}>Test</Button>
+                  <Button needs="owner" aria-label={`Test ${name}`} onClick={() => setTested(name)}>
+                    Test
+                  </Button>
                   {!locked && (
                     <>
                       <Button
+                        needs="owner"
                         aria-label={`Edit ${name}`}
                         disabled={busy}
                         onClick={() => setEdited({ name, config: provider })}
@@ -78,6 +81,7 @@ export function Providers({ setting, busy }: {
                       </Button>
                       <Button
                         tone="bad"
+                        needs="owner"
                         aria-label={`Remove ${name}`}
                         disabled={busy}
                         onClick={() =>
@@ -122,7 +126,7 @@ export function Providers({ setting, busy }: {
       )}
       {!locked && (
         <div className="row">
-          <Button disabled={busy} onClick={() => setEdited({ name: null, config: {} })}>
+          <Button needs="owner" disabled={busy} onClick={() => setEdited({ name: null, config: {} })}>
             <Icon name="plus" /> Add a provider
           </Button>
           {busy && <span className="quiet">Save or discard the JSON first.</span>}

@@ -7,7 +7,7 @@ import { adminSession } from "../../server/admin_session.ts";
 import { api } from "../../server/api.ts";
 import { FAILURES } from "../../server/outcomes.ts";
 import { href } from "../../shell/route.ts";
-import { Badge, Button, CheckField, TextField } from "../../ui/controls.tsx";
+import { Badge, Button, CheckField, EditableFields, ReadOnlyNote, TextField } from "../../ui/controls.tsx";
 import { Dialog, FormDialog, useConfirm } from "../../ui/dialog.tsx";
 import { Time } from "../../ui/format.tsx";
 import { Menu } from "../../ui/menu.tsx";
@@ -95,14 +95,16 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
           <Menu
             label="More about this user"
             items={[
-              { text: "Set a password", run: () => setSettingPassword(true) },
+              { text: "Set a password", needs: "editor", run: () => setSettingPassword(true) },
               {
                 text: "Send a password reset mail",
+                needs: "editor",
                 disabled: user.email === null,
                 run: () => void attempt(() => sendReset({ userId }), "Mail sent."),
               },
               {
                 text: "Remove second factor",
+                needs: "editor",
                 disabled: !user.secondFactor && user.passkeys.length === 0,
                 run: () =>
                   ask({
@@ -115,6 +117,7 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
               },
               {
                 text: "Delete user",
+                needs: "editor",
                 tone: "bad",
                 run: () =>
                   ask({
@@ -132,10 +135,19 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
             ]}
           />
           <span className="grow" />
-          <Button onClick={() => void attempt(() => signInAs(userId, user.email ?? user.name ?? userId))}>
+          <Button
+            needs="editor"
+            onClick={() => void attempt(() => signInAs(userId, user.email ?? user.name ?? userId))}
+          >
             Sign in as
           </Button>
-          <Button type="submit" form="user" tone="accent" disabled={Object.keys(edits).length === 0}>
+          <Button
+            type="submit"
+            form="user"
+            tone="accent"
+            needs="editor"
+            disabled={Object.keys(edits).length === 0}
+          >
             Save
           </Button>
         </>
@@ -153,22 +165,25 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
               void save();
             }}
           >
-            <TextField
-              label="Email address"
-              type="email"
-              value={profile.email}
-              onChange={(event) => change({ email: event.target.value })}
-            />
-            <TextField
-              label="Name"
-              value={profile.name}
-              onChange={(event) => change({ name: event.target.value })}
-            />
-            <CheckField
-              label="Email verified"
-              checked={profile.verified}
-              onChange={(event) => change({ verified: event.target.checked })}
-            />
+            <ReadOnlyNote needs="editor" />
+            <EditableFields needs="editor">
+              <TextField
+                label="Email address"
+                type="email"
+                value={profile.email}
+                onChange={(event) => change({ email: event.target.value })}
+              />
+              <TextField
+                label="Name"
+                value={profile.name}
+                onChange={(event) => change({ name: event.target.value })}
+              />
+              <CheckField
+                label="Email verified"
+                checked={profile.verified}
+                onChange={(event) => change({ verified: event.target.checked })}
+              />
+            </EditableFields>
           </form>
           <dl className="facts">
             <dt>ID</dt>
@@ -194,6 +209,7 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
             actions={user.list.length > 0 && (
               <Button
                 tone="bad"
+                needs="editor"
                 onClick={() =>
                   void attempt(async () => showToast(`${await endAll({ userId })} sessions ended.`))}
               >
@@ -215,6 +231,7 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
                     </td>
                     <td className="number">
                       <Button
+                        needs="editor"
                         onClick={() =>
                           void attempt(
                             () => endSession({ sessionId: session.sessionId }),
@@ -260,6 +277,7 @@ function Passkeys({ userId, passkeys }: {
             </td>
             <td className="number">
               <Button
+                needs="editor"
                 aria-label={`Remove ${name}`}
                 onClick={() =>
                   ask({

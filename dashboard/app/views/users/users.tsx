@@ -65,7 +65,7 @@ export function Users() {
   const { path: [, userId], search: params } = useRoute();
   const search = params.get("search") ?? "";
   const order = (params.get("order") ?? "newest") as "newest" | "oldest" | "email";
-  const [creating, setCreating] = useCreateDialog("users");
+  const [creating, setCreating] = useCreateDialog(["users"], { needs: "editor" });
   const list = useLiveList(api.users.list, { order, ...(search !== "" && { search }) });
   const here = (changes: Record<string, string | undefined>) =>
     replace(["users"], { search, order, ...changes });
@@ -74,7 +74,7 @@ export function Users() {
       title="Users"
       text="Everyone with an account in this app."
       actions={
-        <Button tone="accent" onClick={() => setCreating(true)}>
+        <Button tone="accent" needs="editor" onClick={() => setCreating(true)}>
           <Icon name="plus" /> New user
         </Button>
       }

@@ -114,6 +114,7 @@ export function Versions() {
                   <span className="row end">
                     {!version.current && (
                       <Button
+                        needs="editor"
                         disabled={busy || value.pinned}
                         onClick={() => void ask(version)}
                       >
@@ -186,7 +187,7 @@ npx syncline deploy`;
   return (
     <>
       <p>
-        Create a <a href={href(["deploying"], { make: "true" })}>deploy key</a>{" "}
+        Create a <a href={href(["deploying"], { make: "deploy" })}>deploy key</a>{" "}
         and run these commands in the folder of the app:
       </p>
       <pre className="result" aria-label="Commands of the first deploy" tabIndex={0}>{commands}</pre>
