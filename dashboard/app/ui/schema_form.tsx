@@ -12,6 +12,7 @@ import {
   typeText,
 } from "../server/json_schema.ts";
 import { parseJson, parseObject } from "../server/json_text.ts";
+import { deepEqual } from "../../../mod/protocol/deep_equal.ts";
 import { href } from "../shell/route.ts";
 import { SelectField, TextField } from "./controls.tsx";
 
@@ -150,25 +151,36 @@ function SchemaField(field: FieldProps) {
 function JsonField(
   { name, schema, value, required, hint, onChange }: FieldProps & { readonly hint: string },
 ) {
-  const [text, setText] = useState(() => value === undefined ? "" : JSON.stringify(value));
+  const [shown, setShown] = useState(() => ({ value, text: textOf(value) }));
   const [error, setError] = useState<string | null>(null);
+  // Another value was loaded into the form.
+  if (!deepEqual(shown.value, value)) {
+    setShown({ value, text: textOf(value) });
+    setError(null);
+  }
   return (
     <TextField
       label={name}
       hint={`${hint}, as JSON`}
       error={error}
-      value={text}
+      value={shown.text}
       placeholder={JSON.stringify(initialValueOf(schema))}
       spellCheck={false}
-      onChange={(event) => {
-        setText(event.target.value);
+      onChange={({ target: { value: text } }) => {
         try {
-          onChange(event.target.value === "" && !required ? undefined : parseJson(event.target.value));
+          const entered = text === "" && !required ? undefined : parseJson(text);
+          setShown({ value: entered, text });
+          onChange(entered);
           setError(null);
         } catch (failure) {
+          setShown({ value, text });
           setError(failure instanceof Error ? failure.message : "Invalid JSON");
         }
       }}
     />
   );
+}
+
+function textOf(value: unknown): string {
+  return value === undefined ? "" : JSON.stringify(value);
 }

@@ -6,7 +6,8 @@ import { deepEqual } from "../../../../mod/protocol/deep_equal.ts";
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
 import { api } from "../../server/api.ts";
 import { parseObject } from "../../server/json_text.ts";
-import { Button } from "../../ui/controls.tsx";
+import { useRefusal } from "../../ui/access.tsx";
+import { Button, EditableFields, ReadOnlyNote } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { currentRoute } from "../../shell/route.ts";
 import { attempt, showToast } from "../../ui/toasts.tsx";
@@ -53,8 +54,6 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
   latestText.current = text;
   /** The text without edits. */
   const [stored, setStored] = useState("");
-  /** Number of texts loaded into the editor. */
-  const [loads, setLoads] = useState(0);
   const [busy, setBusy] = useState(false);
   const [showsHistory, setShowsHistory] = useState(false);
   const [error, setError] = useState<string | null>(null);
@@ -72,7 +71,6 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
   function show(unedited: string): void {
     setText(unedited);
     setStored(unedited);
-    setLoads((before) => before + 1);
   }
 
   function load(latest: Fields): void {
@@ -81,6 +79,8 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
     setError(null);
   }
 
+  const refusal = useRefusal("editor");
+  const readOnly = isReadOnly(table) || refusal !== undefined;
   const hasForm = !isReadOnly(table) && Object.keys(propertiesOf(table.schema)).length > 0;
   const [form, setForm] = useState(() => localStorage.getItem(EDITOR) === "form");
   const fields = useMemo(() => hasForm ? fieldsOf(text) : null, [hasForm, text]);
@@ -90,6 +90,11 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
   }
 
   const dirty = seen !== null && text !== stored;
+  const changedByOthers = document !== undefined && seen !== null && documentId !== null &&
+    !deepEqual(ownFields(document), ownFields(seen));
+  useEffect(() => {
+    if (changedByOthers && !dirty && !busy) load(document);
+  }, [changedByOthers, document, dirty, busy]);
 
   async function save(): Promise<void> {
     setError(null);
@@ -148,7 +153,7 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
     // Edits made in the meantime are kept. Saving them is rejected as a conflict.
     if (latestText.current === text) load(own);
   }
-  const savable = !isReadOnly(table) && !busy && (dirty || documentId === null);
+  const savable = !readOnly && !busy && (dirty || documentId === null);
   useSaveKey(savable ? () => void save() : null);
 
   async function insertOne(document: Fields, { message, undone }: {
@@ -185,8 +190,6 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
 
   const references = document === undefined ? [] : referencesOf(table, document);
   const labels = useLabels(references.map(({ id }) => id));
-  const changedByOthers = document !== undefined && seen !== null && documentId !== null &&
-    !deepEqual(ownFields(document), ownFields(seen));
   return (
     <Dialog
       open
@@ -200,8 +203,9 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
           {documentId !== null && (
             <>
               <Button onClick={() => setShowsHistory(true)}>History</Button>
-              <Button tone="bad" onClick={() => void attempt(removeIt)}>Delete</Button>
+              <Button tone="bad" needs="editor" onClick={() => void attempt(removeIt)}>Delete</Button>
               <Button
+                needs="editor"
                 onClick={() =>
                   void attempt(() =>
                     insertOne(parseObject(text), {
@@ -217,6 +221,7 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
           <span className="grow" />
           <Button
             tone="accent"
+            needs="editor"
             title="Ctrl+S"
             busy={busy}
             disabled={!savable}
@@ -252,26 +257,25 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
           ))}
         </dl>
       )}
-      {changedByOthers && (
+      {changedByOthers && dirty && (
         <p className="banner row" role="status">
           <span className="grow">Someone else changed this document while you were editing.</span>
-          <Button onClick={() => load(document)}>
-            {dirty ? "Discard changes and load latest version" : "Load latest version"}
-          </Button>
+          <Button onClick={() => load(document)}>Discard changes and load latest version</Button>
         </p>
       )}
+      {!isReadOnly(table) && <ReadOnlyNote needs="editor" />}
       {(documentId === null || found) && hasForm && (
         <FormTabs label="Document editor" form={form} fields={fields} onForm={chooseForm} />
       )}
       {(documentId === null || found) && (hasForm && form && fields !== null
         ? (
-          <SchemaForm
-            // Fields with JSON keep their own text.
-            key={loads}
-            schema={table.schema}
-            value={fields}
-            onChange={(changed) => setText(JSON.stringify(changed, null, 2))}
-          />
+          <EditableFields needs="editor">
+            <SchemaForm
+              schema={table.schema}
+              value={fields}
+              onChange={(changed) => setText(JSON.stringify(changed, null, 2))}
+            />
+          </EditableFields>
         )
         : (
           <Suspense fallback={<Loading />}>
@@ -279,6 +283,7 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
               label={`Fields of ${table.name}`}
               value={text}
               schema={table.schema}
+              readOnly={readOnly}
               onChange={setText}
             />
           </Suspense>
@@ -288,9 +293,7 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
         <Suspense>
           <DocumentHistory
             id={documentId}
-            onRestore={isReadOnly(table)
-              ? null
-              : (earlier) => void attempt(() => restore(documentId, earlier))}
+            onRestore={readOnly ? null : (earlier) => void attempt(() => restore(documentId, earlier))}
             cannotRestore={dirty ? "Save or discard your changes to restore an earlier state." : null}
             onClose={() => setShowsHistory(false)}
           />
