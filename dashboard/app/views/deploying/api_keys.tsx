@@ -3,10 +3,10 @@ import { useState } from "react";
 import { useAction, useMutation, useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
 import { useCreateDialog } from "../../shell/route.ts";
-import { Badge, Button, CheckField, Icon, TextField } from "../../ui/controls.tsx";
+import { Badge, Button, Icon, TextField } from "../../ui/controls.tsx";
 import { FormDialog, useConfirm } from "../../ui/dialog.tsx";
 import { Time } from "../../ui/format.tsx";
-import { attempt, showToast } from "../../ui/toasts.tsx";
+import { attempt } from "../../ui/toasts.tsx";
 import { TableCard } from "../../ui/view.tsx";
 import { ShownKey } from "./shown_key.tsx";
 
@@ -27,7 +27,11 @@ export function ApiKeys() {
     emails[id] ?? administrators.find(({ adminId }) => adminId === id)?.email ?? id;
   const revoke = useMutation(api.apiKeys.revoke);
   const { ask, dialog } = useConfirm();
-  const [making, setMaking] = useCreateDialog("deploying");
+  const [makingApiKey, setMakingApiKey] = useCreateDialog("deploying", { needs: "owner" });
+  const [makingDeployKey, setMakingDeployKey] = useCreateDialog("deploying", {
+    needs: "owner",
+    make: "deploy",
+  });
   /** The key for which another one is created. */
   const [replaced, setReplaced] = useState<Key | null>(null);
   return (
@@ -35,13 +39,19 @@ export function ApiKeys() {
       <TableCard
         title="API keys and deploy keys"
         titleActions={
-          <Button onClick={() => setMaking(true)}>
-            <Icon name="plus" /> New API key
-          </Button>
+          <>
+            <Button needs="owner" onClick={() => setMakingApiKey(true)}>
+              <Icon name="plus" /> New API key
+            </Button>
+            <Button needs="owner" onClick={() => setMakingDeployKey(true)}>
+              <Icon name="plus" /> New deploy key
+            </Button>
+          </>
         }
         empty={{
-          title: "No API keys",
-          text: "An API key lets a program call some functions of the app, or deploy from a laptop or CI.",
+          title: "No keys",
+          text:
+            "An API key lets a program call some functions of the app. A deploy key lets a laptop or CI deploy.",
         }}
         head={["Name", "Key", "May call", "Acts as", "Last used"]}
         actions
@@ -68,11 +78,11 @@ export function ApiKeys() {
                 {!deploy && kinds.length < KINDS && ` (${kinds.join(", ")})`}
               </td>
               <td>{userId === null ? "a service" : emails[userId] ?? userId}</td>
-
               <td>{lastUsedAt === null ? "never" : <Time at={lastUsedAt} as="ago" />}</td>
               <td className="number">
                 <span className="row end">
                   <Button
+                    needs="owner"
                     aria-label={`Replace ${name}`}
                     title="Creates a key with the same permissions. This one works until you revoke it."
                     onClick={() => setReplaced(key)}
@@ -80,10 +90,11 @@ export function ApiKeys() {
                     Replace…
                   </Button>
                   <Button
+                    needs="owner"
                     aria-label={`Revoke ${name}`}
                     onClick={() =>
                       ask({
-                        title: `Revoke the API key "${name}"?`,
+                        title: `Revoke the ${labelOf(deploy)} "${name}"?`,
                         text: deploy
                           ? "Deploys with it are refused. Versions it has deployed stay live."
                           : "Calls with it are refused and its connections are closed at once.",
@@ -100,21 +111,32 @@ export function ApiKeys() {
           );
         }}
       />
-      {making && <NewApiKey replaced={null} onClose={() => setMaking(false)} />}
-      {replaced !== null && <NewApiKey replaced={replaced} onClose={() => setReplaced(null)} />}
+      {makingApiKey && <NewKey deploy={false} onClose={() => setMakingApiKey(false)} />}
+      {makingDeployKey && <NewKey deploy onClose={() => setMakingDeployKey(false)} />}
+      {replaced !== null && (
+        <NewKey
+          deploy={replaced.deploy}
+          replaced={replaced}
+          onClose={() => setReplaced(null)}
+        />
+      )}
       {dialog}
     </>
   );
 }
 
-function NewApiKey({ replaced, onClose }: {
-  /** The key that the new one replaces. */
-  readonly replaced: Key | null;
+function labelOf(deploy: boolean): string {
+  return deploy ? "deploy key" : "API key";
+}
+
+function NewKey({ deploy, replaced = null, onClose }: {
+  readonly deploy: boolean;
+  /** The key that the new one replaces. Optional. */
+  readonly replaced?: Key | null;
   readonly onClose: () => void;
 }) {
   const create = useAction(api.apiKeys.create);
   const revoke = useMutation(api.apiKeys.revoke);
-  const [deploy, setDeploy] = useState(replaced?.deploy ?? false);
   const [key, setKey] = useState<string | null>(null);
   async function submit(form: FormData): Promise<void> {
     const text = (name: string) => String(form.get(name)).trim();
@@ -122,11 +144,9 @@ function NewApiKey({ replaced, onClose }: {
     await attempt(async () => {
       const created = await create({
         name: text("name"),
-        ...(deploy ? { deploy } : {
+        ...(deploy ? { deploy: true as const } : {
           functions: text("functions").split(/[,\n]/).map((pattern) => pattern.trim()).filter(Boolean),
-          // A deploy key has none, which no other key may have.
-          ...(replaced !== null && replaced.kinds.length > 0 && replaced.kinds.length < KINDS &&
-            { kinds: replaced.kinds }),
+          ...(replaced !== null && replaced.kinds.length < KINDS && { kinds: replaced.kinds }),
           ...(text("user") !== "" && { userId: text("user") }),
         }),
         ...(days > 0 && { expiresAt: Date.now() + days * DAY_MS }),
@@ -137,17 +157,13 @@ function NewApiKey({ replaced, onClose }: {
   if (key !== null) {
     return (
       <ShownKey
-        label="API key"
+        label={labelOf(deploy)}
         value={key}
         onClose={onClose}
         {...(replaced !== null && {
           revoke: {
-            text: `Store it where ${replaced.name} is used, then revoke the old key, which still works.`,
-            run: async () => {
-              await revoke({ keyId: replaced.keyId });
-              showToast("Old key revoked.");
-              onClose();
-            },
+            name: replaced.name,
+            run: () => revoke({ keyId: replaced.keyId }),
           },
         })}
       >
@@ -167,7 +183,7 @@ function NewApiKey({ replaced, onClose }: {
   }
   return (
     <FormDialog
-      title={replaced === null ? "New API key" : `Replace ${replaced.name}`}
+      title={replaced === null ? `New ${labelOf(deploy)}` : `Replace ${replaced.name}`}
       {...(replaced !== null && { text: "The old key works until you revoke it." })}
       button="Create key"
       onSubmit={submit}
@@ -179,12 +195,7 @@ function NewApiKey({ replaced, onClose }: {
         required
         autoFocus
         defaultValue={replaced?.name}
-        hint="Where it will be used."
-      />
-      <CheckField
-        label="Key for deploys only"
-        checked={deploy}
-        onChange={({ currentTarget }) => setDeploy(currentTarget.checked)}
+        hint={deploy ? "Where it will be used. The key allows deploys only." : "Where it will be used."}
       />
       {!deploy && (
         <>
