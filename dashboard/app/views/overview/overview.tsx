@@ -5,7 +5,7 @@ import type { CachedSizes } from "../../../../mod/ops/admin/actions.ts";
 import type { BackupList, Stats } from "../../server/stats.ts";
 import { href } from "../../shell/route.ts";
 import { Badge } from "../../ui/controls.tsx";
-import { count, duration, size, Time } from "../../ui/format.tsx";
+import { count, countOf, duration, size, Time } from "../../ui/format.tsx";
 import { useRequest } from "../../ui/use_request.tsx";
 import { Card, Empty, Loading, Table, View } from "../../ui/view.tsx";
 import { Charts } from "./charts.tsx";
@@ -109,7 +109,8 @@ function Server({ stats, backups }: {
 function Sizes() {
   const { value: known } = useRequest<CachedSizes>("_admin/data:sizes");
   if (known === undefined) return <Loading />;
-  const tables = known.tables.toSorted((a, b) => b.bytes + b.indexBytes - (a.bytes + a.indexBytes));
+  const tables = known.tables.toSorted((a, b) => bytesOf(b) - bytesOf(a));
+  const system = tables.filter(({ table }) => table.startsWith("_"));
   return (
     <Card
       flush
@@ -120,18 +121,39 @@ function Sizes() {
         </span>
       }
     >
-      <Table head={["Table", { number: "Documents" }, { number: "Size" }, { number: "Indexes" }]}>
-        {tables.map(({ table, documents, bytes, indexBytes }) => (
-          <tr key={table}>
-            <td className="mono">
-              {table.startsWith("_") ? table : <a href={href(["data", table])}>{table}</a>}
-            </td>
-            <td className="number">{count(documents)}</td>
-            <td className="number">{size(bytes)}</td>
-            <td className="number">{size(indexBytes)}</td>
-          </tr>
-        ))}
-      </Table>
+      {system.length === tables.length
+        ? <Empty title="The app has no tables" />
+        : <SizeTable tables={tables.filter((table) => !system.includes(table))} />}
+      <details>
+        <summary>
+          {countOf(system.length, "system table")},{" "}
+          {size(system.reduce((sum, table) => sum + bytesOf(table), 0))}
+        </summary>
+        <SizeTable tables={system} />
+      </details>
     </Card>
+  );
+}
+
+type TableSize = CachedSizes["tables"][number];
+
+function bytesOf({ bytes, indexBytes }: TableSize): number {
+  return bytes + indexBytes;
+}
+
+function SizeTable({ tables }: { readonly tables: readonly TableSize[] }) {
+  return (
+    <Table head={["Table", { number: "Documents" }, { number: "Size" }, { number: "Indexes" }]}>
+      {tables.map(({ table, documents, bytes, indexBytes }) => (
+        <tr key={table}>
+          <td className="mono">
+            {table.startsWith("_") ? table : <a href={href(["data", table])}>{table}</a>}
+          </td>
+          <td className="number">{count(documents)}</td>
+          <td className="number">{size(bytes)}</td>
+          <td className="number">{size(indexBytes)}</td>
+        </tr>
+      ))}
+    </Table>
   );
 }
