@@ -103,6 +103,10 @@ interface Wording {
   readonly description?: string;
   /** Whether a switch is shown as its opposite, so that "on" allows something. */
   readonly inverted?: boolean;
+  /** Values to choose from. */
+  readonly choices?: readonly string[];
+  /** Whether it has no effect without a mail server. */
+  readonly needsMail?: boolean;
 }
 
 const WORDINGS: Readonly<Record<string, Wording>> = {
@@ -113,7 +117,7 @@ const WORDINGS: Readonly<Record<string, Wording>> = {
       "The first one is the default.",
   },
   environmentName: { label: "Environment" },
-  environmentColor: { label: "Environment color" },
+  environmentColor: { label: "Environment color", choices: ["gray", "blue", "green", "yellow", "red"] },
   disableSignups: {
     label: "Allow sign-ups",
     description: "Anyone can create an account. Otherwise only administrators create users.",
@@ -123,11 +127,13 @@ const WORDINGS: Readonly<Record<string, Wording>> = {
     label: "Allow sign-in by mail",
     description: "Users can sign in with a link that is mailed to them.",
     inverted: true,
+    needsMail: true,
   },
   disableDeviceMail: {
     label: "Mail about new devices",
     description: "Accounts get a mail when they sign in from a device for the first time.",
     inverted: true,
+    needsMail: true,
   },
   disableTotp: {
     label: "Allow authenticator apps",
@@ -176,7 +182,10 @@ const WORDINGS: Readonly<Record<string, Wording>> = {
     description:
       "Alerts wait until these times end, such as 22:00-07:00 Europe/Berlin. UTC without a time zone.",
   },
-  alertWhen: { label: "Thresholds", description: "When a condition becomes an issue, as name=value." },
+  alertWhen: {
+    label: "Thresholds",
+    description: "When a condition becomes an issue: shares such as 5%, times such as 2s, 30m or 2d.",
+  },
   backupEvery: { label: "Interval" },
   backupKeep: { label: "Backups kept" },
   backupTo: { label: "Target" },
@@ -212,4 +221,14 @@ export function descriptionOf({ name, description }: SettingView): string {
 
 export function isInverted(name: string): boolean {
   return WORDINGS[name]?.inverted === true;
+}
+
+/** Returns the values to choose from, or `undefined` if others are possible. */
+export function choicesOf(name: string): readonly string[] | undefined {
+  return WORDINGS[name]?.choices;
+}
+
+/** Whether a setting has no effect without a mail server. */
+export function needsMail(name: string): boolean {
+  return WORDINGS[name]?.needsMail === true;
 }

@@ -3,11 +3,17 @@ import { type ComponentProps, type ReactNode, useEffect, useState } from "react"
 import { useAction } from "syncline/react";
 import type { SettingView } from "../../../../mod/ops/admin/isolate_functions/settings.ts";
 import { api, type MailKind } from "../../server/api.ts";
+import { useRefusal } from "../../ui/access.tsx";
+import { href } from "../../shell/route.ts";
 import { Badge, Button, Icon } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
-import { descriptionOf, isInverted, labelOf } from "../../ui/setting_words.ts";
+import { choicesOf, descriptionOf, isInverted, labelOf, needsMail } from "../../ui/setting_words.ts";
 import { Loading } from "../../ui/view.tsx";
 import { type InputProps, MailServer } from "./mail_server.tsx";
+import { Thresholds } from "./thresholds.tsx";
+
+/** A list with a form of its own. */
+const THRESHOLDS = "alertWhen";
 
 const KINDS: Readonly<Record<string, MailKind>> = {
   mailVerify: "verify",
@@ -21,21 +27,24 @@ export interface SettingProps {
   readonly setting: SettingView;
   readonly entered: string | undefined;
   readonly error: string | null;
+  /** Whether a mail server is set. */
+  readonly hasMail: boolean;
   readonly onEnter: (text: string) => void;
   /** Resets the setting to its default. */
   readonly onReset: () => void;
 }
 
 export function Setting(props: SettingProps) {
-  const { setting, entered, error, onReset } = props;
+  const { setting, entered, error, hasMail, onReset } = props;
   const { name, kind, set, flag, env, given, defaultText, unreadable, encryptsSecrets } = setting;
   const id = `setting-${name}`;
   const mail = KINDS[name];
   const [previewing, setPreviewing] = useState(false);
   const locked = given !== null;
+  const refusal = useRefusal("owner");
   const input: InputProps = {
     id,
-    disabled: locked,
+    disabled: locked || refusal !== undefined,
     "aria-describedby": `${id}-more`,
     "aria-invalid": error === null ? undefined : true,
   };
@@ -63,7 +72,16 @@ export function Setting(props: SettingProps) {
               onClose={() => setPreviewing(false)}
             />
           )}
-          {set && <Button tone="plain" aria-label={`Reset ${labelOf(name)}`} onClick={onReset}>Reset</Button>}
+          {set && (
+            <Button
+              tone="plain"
+              needs="owner"
+              aria-label={`Reset ${labelOf(name)}`}
+              onClick={onReset}
+            >
+              Reset
+            </Button>
+          )}
         </div>
         <div id={`${id}-more`} className="row quiet small">
           {error !== null && <p className="field-error" role="alert">{error}</p>}
@@ -84,7 +102,13 @@ export function Setting(props: SettingProps) {
               {kind !== "switch" && defaultText !== null && `Default: ${defaultText}`}
             </span>
           )}
-          {kind === "list" && <span>Separate values with commas.</span>}
+          {kind === "list" && name !== THRESHOLDS && <span>Separate values with commas.</span>}
+          {!hasMail && needsMail(name) && (
+            <span>
+              <Badge tone="warn">no effect</Badge> The server sends no mail until a{" "}
+              <a href={href(["settings", "mail"])}>mail server</a> is set.
+            </span>
+          )}
           {encryptsSecrets && (
             <span>
               Values written as <code>{'{"secret": "…"}'}</code> are stored encrypted.
@@ -103,6 +127,9 @@ function Input(
   if (passwordInUrl) {
     return <MailServer setting={setting} entered={entered} onEnter={onEnter} input={input} />;
   }
+  if (name === THRESHOLDS) {
+    return <Thresholds setting={setting} entered={entered} onEnter={onEnter} input={input} />;
+  }
   const value = given !== null ? given.text ?? "" : entered ?? (secret ? "" : text ?? "");
   if (kind === "switch") {
     return (
@@ -113,6 +140,21 @@ function Input(
       />
     );
   }
+  const choices = choicesOf(name);
+  if (choices !== undefined) {
+    return (
+      <select
+        {...input}
+        className="input grow"
+        value={value || defaultText || ""}
+        onChange={(event) => onEnter(event.target.value)}
+      >
+        {choices.map((choice) => <option key={choice} value={choice}>{choice}</option>)}
+      </select>
+    );
+  }
+  // A list of secrets has several parts, which cannot be checked while they are hidden. A stored one is never shown.
+  const hidden = secret && kind !== "list";
   const placeholder = given !== null && secret
     ? "hidden"
     : secret && set && !unreadable
@@ -133,8 +175,8 @@ function Input(
     : (
       <input
         {...common}
-        type={secret ? "password" : "text"}
-        autoComplete={secret ? "new-password" : "off"}
+        type={hidden ? "password" : "text"}
+        autoComplete={hidden ? "new-password" : "off"}
       />
     );
 }

@@ -5,9 +5,9 @@ import type { SettingView } from "../../../../mod/ops/admin/isolate_functions/se
 import { adminSession } from "../../server/admin_session.ts";
 import { api } from "../../server/api.ts";
 import { href, useRoute } from "../../shell/route.ts";
-import { Button, TextField } from "../../ui/controls.tsx";
+import { Button, ReadOnlyNote, TextField } from "../../ui/controls.tsx";
 import { Dialog, useUnsaved } from "../../ui/dialog.tsx";
-import { attempt, showToast } from "../../ui/toasts.tsx";
+import { attempt, dismissErrors, showToast } from "../../ui/toasts.tsx";
 import { countOf } from "../../ui/format.tsx";
 import { useSaveKey } from "../../ui/save_key.ts";
 import { Card, Empty, Loading, View } from "../../ui/view.tsx";
@@ -68,6 +68,8 @@ export function Settings() {
   const settings = useQuery(api.settings.list);
   const known = settings !== undefined;
   const sections = sectionsOf(settings ?? []);
+  const hasMail = settings?.some(({ name, given, set }) => name === "smtpUrl" && (given !== null || set)) ??
+    true;
   useEffect(() => {
     if (!known || named === undefined) return;
     const setting = document.getElementById(`setting-${named}`);
@@ -85,6 +87,7 @@ export function Settings() {
       }
     >
       {settings === undefined && <Loading />}
+      <ReadOnlyNote needs="owner" />
       {settings?.length === 0 && <Empty title="No settings" />}
       {sections.length > 0 && (
         <div className="settings-view">
@@ -100,7 +103,9 @@ export function Settings() {
             </ul>
           </nav>
           <div className="stack">
-            {sections.map((section) => <SectionForm key={section.name} section={section} />)}
+            {sections.map((section) => (
+              <SectionForm key={section.name} section={section} hasMail={hasMail} />
+            ))}
           </div>
         </div>
       )}
@@ -108,8 +113,10 @@ export function Settings() {
   );
 }
 
-function SectionForm({ section: { name: sectionName, title, text, settings, test } }: {
+function SectionForm({ section: { name: sectionName, title, text, settings, test }, hasMail }: {
   readonly section: Section;
+  /** Whether a mail server is set. */
+  readonly hasMail: boolean;
 }) {
   const set = useAction(api.settings.set);
   /** Unsaved values by setting name. */
@@ -125,6 +132,7 @@ function SectionForm({ section: { name: sectionName, title, text, settings, test
   async function store(changes: Record<string, string | null>): Promise<void> {
     setBusy(true);
     setError(null);
+    dismissErrors();
     try {
       const { overridden } = await set({ changes });
       // Values entered in the meantime stay unsaved.
@@ -155,15 +163,15 @@ function SectionForm({ section: { name: sectionName, title, text, settings, test
     <Card
       title={<span id={`section-${sectionName}`} tabIndex={-1}>{title}</span>}
       actions={test === "mail"
-        ? <Button onClick={() => setTesting("mail")}>Send a test mail</Button>
+        ? <Button needs="owner" onClick={() => setTesting("mail")}>Send a test mail</Button>
         : test === "backupTarget"
         ? <TestBackupTarget />
         : test === "alerts"
         ? <TestAlerts />
         : test === "locations" && (
           <>
-            <Button onClick={() => setTesting("bucket")}>Test a bucket</Button>
-            <Button onClick={() => setTesting("locations")}>Test all locations</Button>
+            <Button needs="owner" onClick={() => setTesting("bucket")}>Test a bucket</Button>
+            <Button needs="editor" onClick={() => setTesting("locations")}>Test all locations</Button>
           </>
         )}
     >
@@ -180,6 +188,7 @@ function SectionForm({ section: { name: sectionName, title, text, settings, test
             setting={setting}
             entered={entered[setting.name]}
             error={error?.name === setting.name ? error.text : null}
+            hasMail={hasMail}
             onEnter={(text) => setEntered((before) => withEntry(before, setting, text))}
             onReset={() => void attempt(() => store({ [setting.name]: null }))}
           />
@@ -199,7 +208,14 @@ function SectionForm({ section: { name: sectionName, title, text, settings, test
               </Button>
             </>
           )}
-          <Button type="submit" tone="accent" title="Ctrl+S" busy={busy} disabled={changed === 0}>
+          <Button
+            type="submit"
+            tone="accent"
+            needs="owner"
+            title="Ctrl+S"
+            busy={busy}
+            disabled={changed === 0}
+          >
             Save
           </Button>
         </div>
@@ -241,7 +257,7 @@ function TestBackupTarget() {
     setBusy(false);
   }
   return (
-    <Button disabled={busy} onClick={() => void test()}>
+    <Button needs="editor" disabled={busy} onClick={() => void test()}>
       {busy ? "Testing…" : "Test backup target"}
     </Button>
   );
@@ -261,5 +277,5 @@ function TestAlerts() {
     });
     setBusy(false);
   }
-  return <Button busy={busy} onClick={() => void send()}>Send a test alert</Button>;
+  return <Button needs="editor" busy={busy} onClick={() => void send()}>Send a test alert</Button>;
 }
