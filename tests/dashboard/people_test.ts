@@ -511,7 +511,7 @@ testDashboard("users, administrators and settings", {
       await checkRefused(control(name), "owners");
     }
     await checkRefused(control("Run a migration…"), "editors and owners");
-    await other.getByText("Only owners may do this", { exact: true }).waitFor();
+    await other.getByText("Variables are hidden").waitFor();
     assert.equal(await other.locator(".toast").count(), 0);
     await open("settings");
     await other.getByText("Read-only: only owners may do this.").waitFor();

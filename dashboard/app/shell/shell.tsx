@@ -177,7 +177,7 @@ function Side(
         >
           <Icon name="out" />
         </Button>
-        <p className="account" title={me ? ROLE_TEXTS[me.role] : undefined}>
+        <p className="account" title={me ? `${me.email}\n${ROLE_TEXTS[me.role]}` : undefined}>
           <span className="grow">{me?.email}</span> {me && <Badge>{me.role}</Badge>}
         </p>
       </div>

@@ -27,8 +27,8 @@ export function ApiKeys() {
     emails[id] ?? administrators.find(({ adminId }) => adminId === id)?.email ?? id;
   const revoke = useMutation(api.apiKeys.revoke);
   const { ask, dialog } = useConfirm();
-  const [makingApiKey, setMakingApiKey] = useCreateDialog("deploying", { needs: "owner" });
-  const [makingDeployKey, setMakingDeployKey] = useCreateDialog("deploying", {
+  const [makingApiKey, setMakingApiKey] = useCreateDialog(["deploying"], { needs: "owner" });
+  const [makingDeployKey, setMakingDeployKey] = useCreateDialog(["deploying"], {
     needs: "owner",
     make: "deploy",
   });

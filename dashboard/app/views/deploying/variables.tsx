@@ -47,7 +47,7 @@ export function Variables() {
             title: "No environment variables",
             text: "Store API keys of services that actions call here. Values are encrypted.",
           }
-          : { title: refusal }}
+          : { title: "Variables are hidden", text: `${refusal}.` }}
         head={["Name", "Value"]}
         actions
         rows={refusal === undefined ? variables : []}
