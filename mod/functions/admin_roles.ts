@@ -68,7 +68,7 @@ const REQUEST_RULES: readonly (Rule & { readonly methods: RegExp })[] = [
   { methods: /^DELETE$/, paths: /^\/backups\/[^/]+$/, role: "owner" },
   {
     methods: /^(POST|DELETE|PUT)$/,
-    paths: /^\/restore(\/|$)|^\/(scheduled-)?backups\/[^/]+\/restore$/,
+    paths: /^\/restore(\/|$)|^\/(scheduled-)?backups\/[^/]+\/(restore$|export\/)/,
     role: "owner",
   },
   { methods: /./, paths: /^\/functions\/env$/, role: "owner" },

@@ -11,13 +11,14 @@ import { readJsonBody } from "../kit/request_body.ts";
 import { type AdminEnv, adminGuard, type KeyVerifier, type VerifyToken } from "./admin/admin_guard.ts";
 import { type AuditRequests, auditRequests } from "./admin/audit_log.ts";
 import type { Backups } from "./backups/backups.ts";
+import type { ExportRebuilt } from "./backups/restore/rebuilt_table.ts";
 import { type RestorePort, restoreRoutes, stagedOrError } from "./backups/restore/routes.ts";
 import { backupRoutes } from "./backups/routes.ts";
 import type { BackupTarget } from "./backups/scheduled/mod.ts";
 import { scheduledRoutes } from "./backups/scheduled/routes.ts";
 import { deployPath, deployRoutes, type DeployRoutesOptions } from "./deploy/routes.ts";
 import { opsLimits } from "./limits.ts";
-import { type ExportRebuilt, type ReplicationPort, replicationRoutes } from "./replication/routes.ts";
+import { type ReplicationPort, replicationRoutes } from "./replication/routes.ts";
 
 interface ImpersonationCall {
   readonly userId: string;
@@ -122,7 +123,7 @@ export interface AdminRoutesOptions {
   /** Audits requests. Optional. */
   readonly audit?: AuditRequests;
   readonly tables: readonly Hono<AdminEnv>[];
-  /** Exports a table of a rebuilt point. Optional. */
+  /** Exports a table of a backup or a point in time. Optional. */
   readonly exportRebuilt?: ExportRebuilt;
   /** Deploys, and the keys that authorize them. Optional. */
   readonly deploy?: DeployRoutesOptions & { readonly keys: Omit<KeyVerifier, "accepts"> };
@@ -155,11 +156,14 @@ export function adminRoutes(options: AdminRoutesOptions): Hono<AdminEnv> {
   const { scheduledTarget: target = () => null } = options;
   app.route("/", scheduledRoutes({ target, incomingDir }));
   if (options.places !== undefined) app.route("/", locationRoutes(options.places));
-  app.route("/", restoreRoutes({ restores, folder: backups.folder, target, incomingDir, log }));
+  const { exportRebuilt, follower } = options;
+  app.route(
+    "/",
+    restoreRoutes({ restores, folder: backups.folder, target, exportRebuilt, incomingDir, log }),
+  );
   for (const routes of tables) app.route("/", routes);
   if (deploy !== undefined) app.route("/", deployRoutes(deploy));
   app.route("/", restartRoutes({ restart, log }));
-  const { exportRebuilt, follower } = options;
   app.route(
     "/",
     replicationRoutes({ port: replication, restores, exportRebuilt, incomingDir, follower, log }),

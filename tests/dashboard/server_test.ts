@@ -467,7 +467,7 @@ testDashboard("overview, files, schedule, backups and replication", {
       const download = page.waitForEvent("download");
       await choose(/^More about scheduled-/, "Download");
       assert.match((await download).suggestedFilename(), /^scheduled-.*\.tar\.zst$/);
-      await choose(/^More about scheduled-/, "Restore…");
+      await choose(/^More about scheduled-/, "Restore everything…");
       await button("Verify and prepare restore").click();
       await staged().waitFor();
       await button("Cancel the restore").click();
@@ -509,7 +509,7 @@ testDashboard("overview, files, schedule, backups and replication", {
   });
 
   await t.step("DA2 a restore is prepared and canceled", async () => {
-    await choose(/^More about backup-/, "Restore…");
+    await choose(/^More about backup-/, "Restore everything…");
     await button("Verify and prepare restore").click();
     await staged().waitFor();
     await button("Cancel the restore").click();
@@ -525,19 +525,42 @@ testDashboard("overview, files, schedule, backups and replication", {
       assert.ok(lost);
       await asAdmin("_admin/data:remove", { ids: [lost._id] });
       const added = await call("notes:add", { text: "since" });
-      await choose(/^More about backup-/, "Restore…");
+      await choose(/^More about backup-/, "Restore everything…");
       await button("Verify and prepare restore").click();
       await page.locator(".card", { has: staged() }).getByRole("button", { name: "Copy one table…" }).click();
       await dialog.getByLabel("Table").selectOption("notes");
       await dialog.getByLabel("Documents added since then").selectOption(others);
       await button("Copy table").click();
       await staged().waitFor({ state: "detached" });
-      await waitForText(/copied\. The prepared restore was canceled\./);
+      await waitForText(/copied to notes\. The prepared restore was canceled\./);
       const now = await notes();
       assert.deepEqual(now.find(({ _id }) => _id === lost._id), lost);
       assert.equal(now.some(({ _id }) => _id === added), isKept);
       if (isKept) await asAdmin("_admin/data:remove", { ids: [added] });
     }
+  });
+
+  await t.step("DA24 one table of a backup is copied without preparing a restore", async () => {
+    const notes = () => call("notes:list", {}, "query") as Promise<{ _id: string; text: string }[]>;
+    const copy = async (menu: RegExp) => {
+      await choose(menu, "Copy one table…");
+      await dialog.getByRole("heading", { name: /^Copy one table of .*\.tar\.zst$/ }).waitFor();
+      await dialog.getByLabel("Table").selectOption("notes");
+      await button("Copy table").click();
+      await waitForText(/\d documents? copied to notes\.$/);
+      await button("Dismiss").last().click();
+      assert.equal(await staged().count(), 0);
+    };
+    const [lost] = await notes();
+    assert.ok(lost);
+    await asAdmin("_admin/data:remove", { ids: [lost._id] });
+    const added = await call("notes:add", { text: "since" });
+    await copy(/^More about backup-/);
+    const now = await notes();
+    assert.deepEqual(now.find(({ _id }) => _id === lost._id), lost);
+    assert.ok(now.some(({ _id }) => _id === added));
+    await copy(/^More about scheduled-/);
+    assert.deepEqual(await notes(), now);
   });
 
   await t.step("a file that is not an archive is rejected with the reason", async () => {
@@ -577,14 +600,18 @@ testDashboard("overview, files, schedule, backups and replication", {
       });
       // The newest state offered stays that of the note.
       await page.route("**/api/admin/replication", (route) => route.fulfill({ json: replicated }));
+      await page.route("**/api/admin/backups", async (route) => {
+        const response = await route.fetch();
+        await route.fulfill({ json: { ...await response.json(), replication: replicated } });
+      });
       await asAdmin("_admin/data:remove", { ids: [id] });
       await go("data/notes");
+      const isBack = async () =>
+        (await call("notes:list", {}, "query")).some(({ _id }: { _id: string }) => _id === id);
       await choose("More about this table", "Restore an earlier state…");
-      await page.locator("#point-in-time:focus").waitFor();
-      await button("Copy one table…").click();
-      await dialog.getByRole("heading", { name: /^Copy one table as of / }).waitFor();
-      await checkDialog(dashboard, "copy one table");
-      assert.equal(await dialog.getByLabel("Table").inputValue(), "notes");
+      await dialog.getByRole("heading", { name: "Restore notes to an earlier state" }).waitFor();
+      await dialog.getByLabel("Time", { exact: true }).waitFor();
+      await checkDialog(dashboard, "restore a table");
       // A failed import leaves no restore that the next start would apply.
       await page.route("**/api/admin/import/**", (route) => route.abort());
       await button("Copy table").click();
@@ -592,12 +619,24 @@ testDashboard("overview, files, schedule, backups and replication", {
       assert.equal((await fetched("restore")).restore, null);
       await button("Dismiss").last().click();
       await page.unroute("**/api/admin/import/**");
+      // The dialog is not opened again by the address.
+      assert.match(page.url(), /#\/backups$/);
       await button("Copy one table…").click();
+      await dialog.getByRole("heading", { name: /^Copy one table as of / }).waitFor();
+      await dialog.getByLabel("Table").selectOption("notes");
       await button("Copy table").click();
-      await waitForText(/\d documents? copied\.$/);
-      assert.ok((await call("notes:list", {}, "query")).some(({ _id }: { _id: string }) => _id === id));
+      await waitForText(/\d documents? copied to notes\.$/);
+      assert.ok(await isBack());
+      await asAdmin("_admin/data:remove", { ids: [id] });
+      await button("Dismiss").last().click();
+      await go("data/notes");
+      await choose("More about this table", "Restore an earlier state…");
+      await button("Copy table").click();
+      await waitForText(/\d documents? copied to notes\.$/);
+      assert.ok(await isBack());
       assert.equal((await fetched("restore")).restore, null);
       await page.unroute("**/api/admin/replication");
+      await page.unroute("**/api/admin/backups");
     },
   );
 
@@ -608,7 +647,7 @@ testDashboard("overview, files, schedule, backups and replication", {
       const headers = { Authorization: `Bearer ${accessToken}` };
       const restoreOf = async () =>
         (await (await fetch(`${server.url}/api/admin/restore`, { headers })).json()).restore;
-      await choose(/^More about backup-/, "Restore…");
+      await choose(/^More about backup-/, "Restore everything…");
       await button("Verify and prepare restore").click();
       await staged().waitFor();
       const { stagedAt } = await restoreOf();
@@ -637,7 +676,7 @@ testDashboard("overview, files, schedule, backups and replication", {
     await slider.focus();
     await keys("Home");
     await waitForText(/before latest/);
-    await button("Restore this state…").click();
+    await button("Restore everything…").click();
     await button("Verify and prepare restore").click();
     await staged().waitFor();
     await waitForText(replica);
@@ -933,13 +972,13 @@ testDashboard(
   "the dashboard of a server without a supervisor",
   { functions },
   async (dashboard, t) => {
-    const { page, server, go, waitForText, button, choose } = dashboard;
+    const { page, server, go, waitForText, button, choose, call } = dashboard;
     await t.step("DA3 no restart is offered, and the alternative is explained", async () => {
       await go("backups");
       await waitForText("--replicate-to");
       await button("Back up now").click();
       await button("Back up").click();
-      await choose(/^More about backup-/, "Restore…");
+      await choose(/^More about backup-/, "Restore everything…");
       await button("Verify and prepare restore").click();
       await waitForText("runs without a supervisor");
       assert.equal(await button("Restart now").count(), 0);
@@ -948,11 +987,23 @@ testDashboard(
     });
 
     await t.step(
-      "DA24 without replication the menu of a table leads to the restore of a backup",
+      "DA24 without replication the menu of a table offers the backups as earlier states",
       async () => {
+        const id = await call("notes:add", { text: "since the backup" });
         await go("data/notes");
         await choose("More about this table", "Restore an earlier state…");
-        await waitForText("To restore notes to an earlier state, prepare the restore of a backup");
+        const states = page.getByLabel("Earlier state").locator("option");
+        assert.match(await states.first().innerText(), /^Backup of .*, backup-.*\.tar\.zst$/);
+        await page.getByLabel("Documents added since then").selectOption("replace");
+        await button("Copy table").click();
+        await waitForText("0 documents copied to notes.");
+        assert.deepEqual(await call("notes:list", {}, "query"), [], id);
+        await choose(/^More about backup-/, "Delete");
+        await button("Delete backup").click();
+        await waitForText("No backups yet");
+        await go("data/notes");
+        await choose("More about this table", "Restore an earlier state…");
+        await waitForText("No earlier state is stored");
       },
     );
 
@@ -974,7 +1025,9 @@ testDashboard(
       await broken.waitFor({ state: "detached" });
       await page.reload();
       await page.getByRole("grid").waitFor();
-      await dashboard.asAdmin("_admin/work:list", {}, "query").then((works) => assert.deepEqual(works, []));
+      await dashboard.asAdmin("_admin/work:list", {}, "query").then((works) =>
+        assert.deepEqual(works.filter(({ state }: { state: string }) => state !== "done"), [])
+      );
     });
   },
 );

@@ -14,6 +14,7 @@ import {
   removeAbandonedStaging,
   RestoreError,
   type RestoreFailureCause,
+  type StagedArchive,
   type StagedRestore,
 } from "../backups/restore/mod.ts";
 import { WorkFolder } from "../backups/snapshot/work_folder.ts";
@@ -23,12 +24,7 @@ import { opsLimits } from "../limits.ts";
 export interface Work {
   readonly backup: { readonly options: BackupOptions; readonly result: BackupSummary };
   readonly stage: {
-    readonly options: {
-      readonly dataDir: string;
-      readonly archive: string;
-      readonly source: string;
-      readonly checkOnly?: boolean;
-    };
+    readonly options: StagedArchive & { readonly dataDir: string };
     readonly result: StagedRestore;
   };
 }
@@ -141,9 +137,7 @@ export class Maintenance implements AsyncDisposable {
   }
 
   /** Verifies an archive and stages it without its secret key, unless `checkOnly`. Throws a `RestoreError`, or as `backup`. */
-  async stage(
-    options: { readonly archive: string; readonly source: string; readonly checkOnly?: boolean },
-  ): Promise<StagedRestore> {
+  async stage(options: StagedArchive): Promise<StagedRestore> {
     return await this.#run("stage", { ...options, dataDir: this.#dataDir });
   }
 

@@ -28,7 +28,7 @@ export {
   type StagedPoint,
   stagePoint,
 } from "./restore_point.ts";
-export { type ExportRebuilt, type ReplicationPort, replicationRoutes } from "./routes.ts";
+export { type ReplicationPort, replicationRoutes } from "./routes.ts";
 export { verifyReplica, type VerifyReport } from "./verify.ts";
 export { type LoggedSnapshot, LogReplica, type LogSource } from "./log_replica.ts";
 export { openTarget, type ReplicaReader, targetProbe } from "./replica_target.ts";

@@ -1,14 +1,12 @@
 /** Replication over HTTP: status, snapshots on request, and point-in-time restores. */
-import { randomBytes } from "node:crypto";
-import { join } from "node:path";
 import { type Context, Hono } from "hono";
 import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
-import { removeIfThere } from "../../kit/durable_files.ts";
 import { readJsonBody } from "../../kit/request_body.ts";
 import type { Log } from "../../kit/log.ts";
 import { opsLimits } from "../limits.ts";
 import type { AdminEnv } from "../admin/admin_guard.ts";
+import { type ExportRebuilt, exportRebuiltTable } from "../backups/restore/rebuilt_table.ts";
 import { type RestorePort, stagedFor } from "../backups/restore/routes.ts";
 import type { RestorePoint } from "./history.ts";
 import { isGeneration } from "./names.ts";
@@ -22,12 +20,6 @@ export interface ReplicationPort {
   /** Stages a point, or only writes its database to a path. Throws a `StageJobError` with the reason. */
   stage(point: RestorePoint, rebuilt?: { readonly databaseTo: string }): Promise<StagedPoint>;
 }
-
-/** Answers with a table of a database, which is removed by `onEnd`. */
-export type ExportRebuilt = (
-  c: Context<AdminEnv>,
-  rebuilt: { readonly table: string; readonly path: string; readonly onEnd: () => void },
-) => Promise<Response>;
 
 const pointSchema = z.strictObject({
   toTs: z.int().min(0).optional(),
@@ -98,23 +90,12 @@ export function replicationRoutes(
     return c.json({ restore });
   });
   if (exportRebuilt === undefined) return app;
-  app.post("/restore/point-in-time/export/:table", async (c) => {
-    const folder = join(incomingDir, `point-${randomBytes(8).toString("hex")}`);
-    const path = join(folder, "data.db");
-    // A leftover is removed at the next start.
-    const onEnd = () => void removeIfThere(folder).catch(() => {});
-    try {
-      await rebuild(c, async (replication, point) => {
-        await Deno.mkdir(folder, { mode: 0o700 });
-        await replication.stage(point, { databaseTo: path });
-      });
-      await c.get("confirmAccess")();
-      return await exportRebuilt(c, { table: c.req.param("table"), path, onEnd });
-    } catch (error) {
-      onEnd();
-      throw error;
-    }
-  });
+  app.post("/restore/point-in-time/export/:table", (c) =>
+    exportRebuiltTable(c, {
+      exportRebuilt,
+      incomingDir,
+      build: (databaseTo) => rebuild(c, (replication, point) => replication.stage(point, { databaseTo })),
+    }));
   return app;
 }
 

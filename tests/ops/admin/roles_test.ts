@@ -113,11 +113,13 @@ const ENDPOINTS = {
     "GET /restore/export/:table",
     "GET /scheduled-backups/:name",
     "PATCH /functions/env",
+    "POST /backups/:name/export/:table",
     "POST /backups/:name/restore",
     "POST /restore",
     "POST /restore/point-in-time",
     "POST /restore/point-in-time/export/:table",
     "POST /restore/restart",
+    "POST /scheduled-backups/:name/export/:table",
     "POST /scheduled-backups/:name/restore",
   ],
 } as const;

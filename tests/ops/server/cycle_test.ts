@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { startTestServer, type TestServer } from "../../auth/server/test_server.ts";
+import { until } from "../../support/waiting.ts";
 
 const functions = {
   "schema.ts": `
@@ -55,7 +56,7 @@ async function keptFolders({ dataDir }: TestServer): Promise<string[]> {
   return names.filter((name) => name.startsWith("pre-restore-"));
 }
 
-Deno.test("[AD12] a backup staged over HTTP is restored by the next start, which keeps replaced files", async () => {
+Deno.test("[AD12] [EX18] a backup staged over HTTP is restored by the next start, which keeps replaced files", async (t) => {
   const { server, bearer } = await setup();
   await using _server = server;
   const ask = (...request: Parameters<typeof admin>[1]) => admin({ server, bearer }, request);
@@ -63,6 +64,31 @@ Deno.test("[AD12] a backup staged over HTTP is restored by the next start, which
   const { missingFiles, ...made } = await ask("POST", "/backups");
   assert.deepEqual([made.parts, missingFiles], [["database"], 0]);
   await add(server, "after");
+
+  await t.step("[EX18] a table of a backup is exported, without staging a restore", async () => {
+    const exported = (path: string) => server.post(`/api/admin/backups/${path}`, {}, { bearer });
+    const response = await fetch(`${server.url}/api/admin/backups/${made.name}/export/notes`, {
+      method: "POST",
+      headers: { Authorization: `Bearer ${bearer}` },
+    });
+    const lines = (await response.text()).trimEnd().split("\n");
+    assert.deepEqual(lines.map((line) => JSON.parse(line).text), ["before"]);
+    for (
+      const [path, status, code] of [
+        [`${made.name}/export/absent`, 404, "not_found"],
+        [`${made.name}/export/notes?format=xml`, 400, "bad_request"],
+        ["backup-20300101T000000Z-0123abcd.tar.zst/export/notes", 404, "not_found"],
+      ] as const
+    ) {
+      const refused = await exported(path);
+      assert.deepEqual([refused.status, refused.body.errorData.code], [status, code], path);
+    }
+    assert.equal((await ask("GET", "/restore")).restore, null);
+    const incoming = join(server.dataDir, "incoming");
+    await until(() => [...Deno.readDirSync(incoming)].length === 0, {
+      what: "unpacked databases are removed",
+    });
+  });
 
   const { restore } = await ask("POST", `/backups/${made.name}/restore`);
   assert.deepEqual([restore.source, restore.ts, restore.createdAt], [made.name, made.ts, made.createdAt]);

@@ -219,6 +219,11 @@ const REQUESTS: readonly (readonly [RegExp, (name: string) => Describe])[] = [
     verb: "prepared the restore of the backup",
     subject: name,
   })],
+  [/^POST \/api\/admin\/(?:scheduled-)?backups\/[^/]+\/export\/(.+)$/, (table) => () => ({
+    verb: "exported",
+    subject: table,
+    rest: " from a backup",
+  })],
   [/^POST \/api\/admin\/restore$/, () => plain("prepared the restore of an uploaded archive")],
   [/^POST \/api\/admin\/restore\/point-in-time$/, () => plain("prepared the restore of a point in time")],
   [/^POST \/api\/admin\/restore\/point-in-time\/export\/(.+)$/, (table) => () => ({

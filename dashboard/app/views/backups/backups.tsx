@@ -2,7 +2,7 @@
 import { type ChangeEvent, useRef, useState } from "react";
 import { adminSession } from "../../server/admin_session.ts";
 import type { Backup, BackupList, StagedRestore as Staged } from "../../server/stats.ts";
-import { href, useCreateDialog, useRoute } from "../../shell/route.ts";
+import { href, replace, useCreateDialog, useRoute } from "../../shell/route.ts";
 import { Badge, Button, CheckField, Icon } from "../../ui/controls.tsx";
 import { Dialog, useConfirm } from "../../ui/dialog.tsx";
 import { runPageTask, useIsBusy } from "../../ui/page_tasks.ts";
@@ -13,12 +13,17 @@ import { useRequest } from "../../ui/use_request.tsx";
 import { backupPath, download, RESTORE_QUESTION, Scheduled, verify } from "./scheduled.tsx";
 import { CopyTable } from "./copy_table.tsx";
 import { Replication } from "./replication.tsx";
+import { rangesOf } from "./restorable.ts";
+import { RestoreTable } from "./restore_table.tsx";
 
 const ASKED_EVERY_MS = 15_000;
 
 export function Backups() {
   const { value, error, refetch } = useRequest<BackupList>("/api/admin/backups", ASKED_EVERY_MS);
+  // The menu of a table leads here.
   const wantedTable = useRoute().search.get("table");
+  /** The backup that a table is copied from. */
+  const [copied, setCopied] = useState<{ readonly name: string; readonly path: string } | null>(null);
   const restart = useRequest<{ readonly offered: boolean }>("/api/admin/restore/restart").value;
   const { ask, dialog } = useConfirm();
   const [making, setMaking] = useCreateDialog(["backups"], { needs: "editor" });
@@ -59,12 +64,20 @@ export function Backups() {
       }
     >
       {error !== null && <p className="field-error" role="alert">{error}</p>}
-      {wantedTable !== null && value?.restore === null && !value.replication.enabled && (
-        <p className="banner" role="status">
-          To restore {wantedTable} to an earlier state, prepare the restore of a backup with <em>Restore…</em>
-          {" "}
-          in its menu. Then choose <em>Copy one table…</em> there.
-        </p>
+      {wantedTable !== null && value !== undefined && (
+        <RestoreTable
+          table={wantedTable}
+          backups={value.backups}
+          ranges={rangesOf(value.replication)}
+          onClose={() => replace(["backups"])}
+        />
+      )}
+      {copied !== null && (
+        <CopyTable
+          title={`Copy one table of ${copied.name}`}
+          sourceOf={() => ({ backup: copied.path })}
+          onClose={() => setCopied(null)}
+        />
       )}
       {value?.restore && (
         <StagedRestore
@@ -129,7 +142,12 @@ export function Backups() {
                             verify(backupPath(backup.name))),
                       },
                       {
-                        text: "Restore…",
+                        text: "Copy one table…",
+                        needs: "owner",
+                        run: () => setCopied({ name: backup.name, path: backupPath(backup.name) }),
+                      },
+                      {
+                        text: "Restore everything…",
                         needs: "owner",
                         run: () =>
                           ask({
@@ -166,7 +184,7 @@ export function Backups() {
           </Table>
         )}
       </Card>
-      <Scheduled onRun={run} busy={busy} onAsk={ask} />
+      <Scheduled onRun={run} busy={busy} onAsk={ask} onCopy={setCopied} />
       <Replication onStaged={refetch} />
       {making && (
         <MakeBackup
@@ -244,7 +262,9 @@ function StagedRestore({ staged, restart, busy, onCopied, onCancel, onRestart }:
       )}
       {copying && (
         <CopyTable
-          source={{ stagedAt: staged.stagedAt }}
+          title="Copy one table"
+          text=" Then the prepared restore is canceled. If copying fails, it stays prepared."
+          sourceOf={() => ({ stagedAt: staged.stagedAt })}
           onDone={onCopied}
           onClose={() => setCopying(false)}
         />

@@ -1,75 +1,54 @@
 /** Copies one table of an earlier state into the running server, by an export and an import. */
+import type { ReactNode } from "react";
 import { useQuery } from "syncline/react";
 import { adminSession } from "../../server/admin_session.ts";
 import { api } from "../../server/api.ts";
 import { sendImport } from "../../server/import_status.ts";
-import { useRoute } from "../../shell/route.ts";
 import { SelectField } from "../../ui/controls.tsx";
 import { FormDialog } from "../../ui/dialog.tsx";
 import { countOf } from "../../ui/format.tsx";
 import { runPageTask } from "../../ui/page_tasks.ts";
 import { showToast } from "../../ui/toasts.tsx";
+import type { Point } from "./restorable.ts";
 
 /** The state that a table is copied from. */
-type Source =
+export type Source =
   /** A prepared restore, which is canceled afterwards. */
   | { readonly stagedAt: string }
-  /** A point in time, which is never prepared as a restore: an interrupted copy must not restore everything. */
-  | { readonly toTime: string; readonly generation?: string };
+  /** The endpoint of a backup. Like a point in time, it is never prepared as a restore: an interrupted copy must not restore everything. */
+  | { readonly backup: string }
+  | Point;
 
-export function CopyTable({ of, source, onDone, onClose }: {
-  /** The state in words. Default: the prepared restore. */
-  readonly of?: string;
-  readonly source: Source;
+export function CopyTable({ title, text = "", table, sourceOf, children, onDone, onClose }: {
+  readonly title: string;
+  /** Follows the first sentence. Optional. */
+  readonly text?: string;
+  /** Default: chosen in the dialog. */
+  readonly table?: string;
+  /** Returns the state to copy from. */
+  readonly sourceOf: (form: FormData) => Source;
+  /** Fields that choose the state. Optional. */
+  readonly children?: ReactNode;
   /** Called at the end. Optional. */
   readonly onDone?: () => void;
   readonly onClose: () => void;
 }) {
-  const { search } = useRoute();
-  const tables = useQuery(api.data.tables)?.filter(({ ofService, orphaned }) => !ofService && !orphaned);
   async function copy(form: FormData): Promise<void> {
+    const source = sourceOf(form);
     onClose();
-    const table = String(form.get("table"));
-    const query = new URLSearchParams({ mode: String(form.get("mode")), format: "jsonl", detached: "true" });
-    await runPageTask({ view: "backups", text: `Copying ${table}…` }, async ({ report }) => {
-      const isStaged = "stagedAt" in source;
-      if (!isStaged) report("Rebuilding and verifying the earlier state…");
-      const documents = await documentsOf(table, source);
-      report(`Copying ${table}…`);
-      const { imported } = await sendImport(
-        async () =>
-          await (await adminSession.fetch(`/api/admin/import/${encodeURIComponent(table)}?${query}`, {
-            method: "POST",
-            body: documents,
-          })).json() as { readonly imported: number },
-        report,
-      );
-      showToast(`${countOf(imported, "document")} copied.${isStaged ? await canceled(source) : ""}`);
-    });
+    await copyTable(source, { table: table ?? String(form.get("table")), mode: String(form.get("mode")) });
     onDone?.();
   }
   return (
     <FormDialog
-      title={`Copy one table${of === undefined ? "" : ` ${of}`}`}
-      text={`Only this table changes, immediately and without a restart.${
-        "stagedAt" in source
-          ? " Then the prepared restore is canceled. If copying fails, it stays prepared."
-          : ""
-      }`}
+      title={title}
+      text={`Only this table changes, immediately and without a restart.${text}`}
       button="Copy table"
       onSubmit={copy}
       onClose={onClose}
     >
-      <SelectField
-        key={tables === undefined ? "loading" : "loaded"}
-        label="Table"
-        name="table"
-        required
-        autoFocus
-        defaultValue={search.get("table") ?? undefined}
-      >
-        {tables?.map(({ name }) => <option key={name} value={name}>{name}</option>)}
-      </SelectField>
+      {children}
+      {table === undefined && <TableField />}
       <SelectField label="Documents added since then" name="mode" defaultValue="upsert">
         <option value="upsert">keep</option>
         <option value="replace">delete all documents in the table first</option>
@@ -78,10 +57,51 @@ export function CopyTable({ of, source, onDone, onClose }: {
   );
 }
 
+function TableField() {
+  const tables = useQuery(api.data.tables)?.filter(({ ofService, orphaned }) => !ofService && !orphaned);
+  return (
+    <SelectField
+      key={tables === undefined ? "loading" : "loaded"}
+      label="Table"
+      name="table"
+      required
+      autoFocus
+    >
+      {tables?.map(({ name }) => <option key={name} value={name}>{name}</option>)}
+    </SelectField>
+  );
+}
+
+async function copyTable(
+  source: Source,
+  { table, mode }: { readonly table: string; readonly mode: string },
+): Promise<void> {
+  const query = new URLSearchParams({ mode, format: "jsonl", detached: "true" });
+  await runPageTask({ view: "backups", text: `Copying ${table}…` }, async ({ report }) => {
+    const isStaged = "stagedAt" in source;
+    if (!isStaged) report("Rebuilding and verifying the earlier state…");
+    const documents = await documentsOf(table, source);
+    report(`Copying ${table}…`);
+    const { imported } = await sendImport(
+      async () =>
+        await (await adminSession.fetch(`/api/admin/import/${encodeURIComponent(table)}?${query}`, {
+          method: "POST",
+          body: documents,
+        })).json() as { readonly imported: number },
+      report,
+    );
+    showToast(
+      `${countOf(imported, "document")} copied to ${table}.${isStaged ? await canceled(source) : ""}`,
+    );
+  });
+}
+
 async function documentsOf(table: string, source: Source): Promise<Blob> {
   const name = encodeURIComponent(table);
   const response = "stagedAt" in source
     ? await adminSession.fetch(`/api/admin/restore/export/${name}`)
+    : "backup" in source
+    ? await adminSession.fetch(`${source.backup}/export/${name}`, { method: "POST" })
     : await adminSession.fetch(`/api/admin/restore/point-in-time/export/${name}`, {
       method: "POST",
       headers: { "Content-Type": "application/json" },

@@ -1,19 +1,14 @@
 /** Point-in-time restore: a timeline of restorable states from which one second is chosen. */
-import { useEffect, useRef, useState } from "react";
+import { useState } from "react";
 import { adminSession } from "../../server/admin_session.ts";
-import type { Range } from "../../server/stats.ts";
-import { useRoute } from "../../shell/route.ts";
 import { Button } from "../../ui/controls.tsx";
 import { useConfirm } from "../../ui/dialog.tsx";
 import { duration, pickerText, Time, timeText, utcText } from "../../ui/format.tsx";
 import { useIsBusy } from "../../ui/page_tasks.ts";
 import { Card, Empty } from "../../ui/view.tsx";
 import { CopyTable } from "./copy_table.tsx";
+import { type GenerationRange, nearest, pointAt, spanOf } from "./restorable.ts";
 import { RESTORE_QUESTION } from "./scheduled.tsx";
-
-export interface GenerationRange extends Range {
-  readonly generation: string;
-}
 
 const SECOND_MS = 1_000;
 /** Longer timelines step by the minute. */
@@ -24,17 +19,9 @@ export function PointInTime({ ranges, onStaged }: {
   readonly onStaged: () => void;
 }) {
   const { ask, dialog } = useConfirm();
-  const { search } = useRoute();
   const [copying, setCopying] = useState(false);
-  const field = useRef<HTMLInputElement>(null);
   const busy = useIsBusy("backups");
-  const wanted = search.has("table");
-  // A table's menu leads here.
-  useEffect(() => {
-    if (wanted) field.current?.focus();
-  }, [wanted]);
-  const from = Math.min(...ranges.map(({ fromTime }) => fromTime));
-  const to = Math.max(...ranges.map(({ toTime }) => toTime));
+  const { from, to } = spanOf(ranges);
   /** `null` selects the newest state. */
   const [chosen, setChosen] = useState<number | null>(null);
   if (ranges.length === 0) {
@@ -47,16 +34,12 @@ export function PointInTime({ ranges, onStaged }: {
     );
   }
   const at = nearest(ranges, chosen ?? to);
-  const range = ranges.find(({ fromTime, toTime }) => at >= fromTime && at <= toTime);
   const span = Math.max(1, to - from);
   const stepMs = span > DAY_MS ? 60 * SECOND_MS : SECOND_MS;
   const steps = Math.ceil(span / stepMs);
   const place = (time: number) => `${100 * (time - from) / span}%`;
 
-  const point = {
-    toTime: new Date(at).toISOString(),
-    ...(range !== undefined && { generation: range.generation }),
-  };
+  const point = pointAt(ranges, at);
   async function stage(): Promise<void> {
     await adminSession.fetch("/api/admin/restore/point-in-time", {
       method: "POST",
@@ -73,19 +56,19 @@ export function PointInTime({ ranges, onStaged }: {
         <>
           <Button needs="owner" disabled={busy} onClick={() => setCopying(true)}>Copy one table…</Button>
           <Button
-            tone="accent"
             needs="owner"
+            disabled={busy}
             onClick={() =>
               ask({
-                title: `Restore to ${timeText(at)}?`,
+                title: `Restore everything to ${timeText(at)}?`,
                 text:
-                  "The state is rebuilt from the replica and verified now, and applied at the next start, unless you copy one table from it instead. Everything written since then will be lost.",
+                  "The state is rebuilt from the replica and verified now, and applied at the next start. Everything written since then will be lost. To restore one table only, copy it instead.",
                 button: RESTORE_QUESTION.button,
                 done: RESTORE_QUESTION.done,
                 run: stage,
               })}
           >
-            Restore this state…
+            Restore everything…
           </Button>
         </>
       }
@@ -120,7 +103,6 @@ export function PointInTime({ ranges, onStaged }: {
         <div className="row">
           <label htmlFor="point-in-time">Restore to</label>
           <input
-            ref={field}
             id="point-in-time"
             className="input fit"
             type="datetime-local"
@@ -142,17 +124,11 @@ export function PointInTime({ ranges, onStaged }: {
       {dialog}
       {copying && (
         <CopyTable
-          of={`as of ${timeText(at)}`}
-          source={point}
+          title={`Copy one table as of ${timeText(at)}`}
+          sourceOf={() => point}
           onClose={() => setCopying(false)}
         />
       )}
     </Card>
   );
-}
-
-/** Returns `time`, or the nearest restorable time if it is between two ranges. */
-function nearest(ranges: readonly Range[], time: number): number {
-  const ends = ranges.map(({ fromTime, toTime }) => Math.max(fromTime, Math.min(toTime, time)));
-  return ends.reduce((best, end) => Math.abs(end - time) < Math.abs(best - time) ? end : best);
 }

@@ -8,6 +8,7 @@ import { count, duration, size, Time } from "../../ui/format.tsx";
 import { useRequest } from "../../ui/use_request.tsx";
 import { Card, Empty } from "../../ui/view.tsx";
 import { PointInTime } from "./point_in_time.tsx";
+import { rangesOf } from "./restorable.ts";
 
 const ASKED_EVERY_MS = 15_000;
 /** A smaller lag is shown as up to date. */
@@ -39,9 +40,6 @@ export function Replication({ onStaged }: { readonly onStaged: () => void }) {
   }
   const { target, lagMs, lagCommits, shippedTs, journalBytes, lastSegment, lastSnapshot, takenBy, errors } =
     value;
-  const ranges = (value.generations ?? []).flatMap(({ generation, ranges }) =>
-    ranges.map((range) => ({ ...range, generation }))
-  );
   async function takeSnapshot(): Promise<void> {
     setBusy(true);
     await attempt(
@@ -94,7 +92,7 @@ export function Replication({ onStaged }: { readonly onStaged: () => void }) {
         </dl>
         <Errors errors={errors} />
       </Card>
-      <PointInTime ranges={ranges} onStaged={onStaged} />
+      <PointInTime ranges={rangesOf(value)} onStaged={onStaged} />
     </>
   );
 }

@@ -13,9 +13,9 @@ import { showToast } from "../../ui/toasts.tsx";
 import { useRequest } from "../../ui/use_request.tsx";
 
 export const RESTORE_QUESTION = {
-  title: "Restore this backup?",
+  title: "Restore everything from this backup?",
   text:
-    "The backup is verified now and applied at the next start, unless you copy one table from it instead. Everything written since then will be lost, including administrators and sessions.",
+    "The backup is verified now and applied at the next start. Everything written since then will be lost, including administrators and sessions. To restore one table only, copy it instead.",
   button: "Verify and prepare restore",
   done: "Restore prepared. It will be applied at the next start.",
 } as const;
@@ -23,7 +23,9 @@ export const RESTORE_QUESTION = {
 /** Endpoint of a manual backup. */
 export const backupPath = (name: string): string => `/api/admin/backups/${encodeURIComponent(name)}`;
 
-const scheduledPath = (name: string): string => `/api/admin/scheduled-backups/${encodeURIComponent(name)}`;
+/** Endpoint of a scheduled backup. */
+export const scheduledPath = (name: string): string =>
+  `/api/admin/scheduled-backups/${encodeURIComponent(name)}`;
 
 /** Downloads an archive. It is fetched with an Authorization header so that the token never appears in an address. */
 export async function download(path: string): Promise<void> {
@@ -52,10 +54,12 @@ export async function verify(path: string): Promise<void> {
 /** Listing a bucket costs money. */
 const ASKED_EVERY_MS = 120_000;
 
-export function Scheduled({ onRun, onAsk, busy }: {
+export function Scheduled({ onRun, onAsk, onCopy, busy }: {
   /** Runs a background task with the given description. */
   readonly onRun: (what: string, work: () => Promise<unknown>, done?: string) => Promise<void>;
   readonly onAsk: (question: Confirmation) => void;
+  /** Opens the dialog that copies one table. */
+  readonly onCopy: (backup: { readonly name: string; readonly path: string }) => void;
   readonly busy: boolean;
 }) {
   const { value, error, refetch } = useRequest<ScheduledBackups>(
@@ -129,7 +133,12 @@ export function Scheduled({ onRun, onAsk, busy }: {
                         void onRun(`Downloading and verifying ${name}…`, () => verify(scheduledPath(name))),
                     },
                     {
-                      text: "Restore…",
+                      text: "Copy one table…",
+                      needs: "owner",
+                      run: () => onCopy({ name, path: scheduledPath(name) }),
+                    },
+                    {
+                      text: "Restore everything…",
                       needs: "owner",
                       run: () =>
                         onAsk({

@@ -15,7 +15,7 @@ export {
   type StagedRestore,
   stagedRestore,
 } from "./marker.ts";
-export type { StageOptions } from "./stage.ts";
+export type { StagedArchive, StageOptions } from "./stage.ts";
 
 /** See `stage.ts`, which is loaded on demand. */
 export const stageRestore: typeof import("./stage.ts").stageRestore = async (...args) => {

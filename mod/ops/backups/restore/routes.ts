@@ -1,4 +1,4 @@
-/** HTTP routes of restores: stage a backup of this server or an uploaded archive, show it, cancel it. */
+/** HTTP routes of restores: stage a backup of this server or an uploaded archive, show it, cancel it; export one of its tables. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { type Context, Hono } from "hono";
@@ -10,16 +10,15 @@ import type { BackupFolder } from "../backup_folder.ts";
 import { noSuchBackup } from "../routes.ts";
 import type { BackupTarget } from "../scheduled/backup_target.ts";
 import { fetchScheduled } from "../scheduled/routes.ts";
-import { RestoreError, type StagedRestore } from "./mod.ts";
+import { RestoreError, type StagedArchive, type StagedRestore } from "./mod.ts";
+import { type ExportRebuilt, exportRebuiltTable } from "./rebuilt_table.ts";
 import { spoolBody } from "../../spooled_body.ts";
 import type { AdminEnv } from "../../admin/admin_guard.ts";
 
 /** Stages, returns and cancels restores. */
 export interface RestorePort {
   /** Verifies an archive completely and stages it, unless `checkOnly` is set; `source` is its display name. */
-  stage(
-    options: { readonly archive: string; readonly source: string; readonly checkOnly?: boolean },
-  ): Promise<StagedRestore>;
+  stage(options: StagedArchive): Promise<StagedRestore>;
   /** `null` if nothing is staged. */
   staged(): Promise<StagedRestore | null>;
   /** Returns whether something was canceled: with `stagedAt`, only the restore staged at that time. */
@@ -31,6 +30,8 @@ export interface RestoreRoutesOptions {
   readonly folder: BackupFolder;
   /** Target of scheduled backups; `null` without a schedule. */
   readonly target: () => BackupTarget | null;
+  /** Without it, tables of backups are not exported. */
+  readonly exportRebuilt?: ExportRebuilt | undefined;
   /** Folder of request bodies being received. */
   readonly incomingDir: string;
   readonly log: Log;
@@ -39,16 +40,22 @@ export interface RestoreRoutesOptions {
 const sourceSchema = z.string().min(1).max(opsLimits.archiveSourceCharsMax).regex(/^\P{Cc}+$/u);
 
 export function restoreRoutes(
-  { restores, folder, target, incomingDir, log }: RestoreRoutesOptions,
+  { restores, folder, target, exportRebuilt, incomingDir, log }: RestoreRoutesOptions,
 ): Hono<AdminEnv> {
   const app = new Hono<AdminEnv>();
-  /** Whether an archive is being received. */
+  /** Whether an archive is being received, or unpacked for one of its tables. */
   let receiving = false;
   let cancelling: Promise<boolean> | null = null;
 
-  const check = async (archive: string, source: string) => {
+  /** @param databaseTo Path for the verified database, which is removed by default. */
+  const check = async (archive: string, source: string, databaseTo?: string) => {
     try {
-      const { createdAt, ts, tables, documents } = await restores.stage({ archive, source, checkOnly: true });
+      const { createdAt, ts, tables, documents } = await restores.stage({
+        archive,
+        source,
+        checkOnly: true,
+        ...(databaseTo !== undefined && { databaseTo }),
+      });
       return { createdAt, ts, tables, documents };
     } catch (error) {
       throw stagingError(error, log);
@@ -72,7 +79,7 @@ export function restoreRoutes(
   /** One archive at a time, because two could fill the disk together. */
   const alone = async <Result>(work: () => Promise<Result>): Promise<Result> => {
     if (receiving) {
-      throw new ServiceError("overloaded", "Another archive is being received. Try again later.");
+      throw new ServiceError("overloaded", "Another archive is being received or read. Try again later.");
     }
     receiving = true;
     try {
@@ -129,6 +136,20 @@ export function restoreRoutes(
     const name = c.req.param("name");
     return c.json({ holds: await withScheduled(name, (path) => check(path, name)) });
   });
+  if (exportRebuilt !== undefined) {
+    app.post("/backups/:name/export/:table", async (c) => {
+      const name = c.req.param("name");
+      const archive = folder.pathOf(name);
+      if (archive === null || await folder.find(name) === null) throw noSuchBackup();
+      const build = (databaseTo: string) => alone(() => check(archive, name, databaseTo));
+      return await exportRebuiltTable(c, { exportRebuilt, incomingDir, build });
+    });
+    app.post("/scheduled-backups/:name/export/:table", (c) => {
+      const name = c.req.param("name");
+      const build = (databaseTo: string) => withScheduled(name, (path) => check(path, name, databaseTo));
+      return exportRebuiltTable(c, { exportRebuilt, incomingDir, build });
+    });
+  }
   app.get("/restore", async (c) => c.json({ restore: await restores.staged().catch(explain) }));
   app.delete("/restore", async (c) => {
     const stagedAt = c.req.query("stagedAt");

@@ -47,6 +47,9 @@ export interface StageOptions {
   readonly advance?: (databasePath: string) => Promise<{ readonly ts: number; readonly createdAt: string }>;
 }
 
+/** An archive for a running server, which never restores the secret key. */
+export type StagedArchive = Pick<StageOptions, "archive" | "source" | "checkOnly" | "databaseTo">;
+
 /**
  * Verifies an archive completely and stages it for the next start, replacing a previously staged one. Can run beside a server.
  * Throws a `RestoreError` with the reason and cause; the previously staged restore is kept. After `signal` is aborted, nothing
