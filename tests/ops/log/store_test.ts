@@ -67,6 +67,32 @@ Deno.test("[EL8] [EL9] [EL11] for every filter pages contain exactly the matchin
     }
   }));
 
+Deno.test("[EL8] the last bar of a histogram ends with its window", () =>
+  withStore((store) => {
+    const random = seeded(5);
+    store.add([0, 1, 60, 1_439, 10_079].map((minutes) => someRun(random, START + minutes * 60_000)));
+    // The window of a week in 60 bars of whole minutes.
+    const to = START + 10_080 * 60_000;
+    const { bars, ...histogram } = histogramOf(store, {
+      filter: {},
+      from: START,
+      to,
+      bars: 60,
+      deadline: never,
+    });
+    assert.equal(histogram.to, to);
+    assert.equal(histogram.from + bars.length * histogram.barMs, to);
+    assert.ok(histogram.from <= START && histogram.from > START - 3_600_000 / 4, `${START - histogram.from}`);
+    const counts = bars.map((runs) => runs.reduce((sum, count) => sum + count, 0));
+    assert.deepEqual([counts[0], counts.at(-1), counts.reduce((sum, runs) => sum + runs, 0)], [3, 1, 5]);
+    for (const minutes of [61, 100, 1_441, 10_081]) {
+      const end = START + minutes * 60_000;
+      const found = histogramOf(store, { filter: {}, from: START, to: end, bars: 60, deadline: never });
+      assert.equal(found.to, end);
+      assert.ok(found.bars.length <= 60);
+    }
+  }));
+
 Deno.test("[EL3] a reader of a log that an earlier release wrote finds its runs, without versions", () =>
   withStore((store, path) => {
     const record = [...someRun(seeded(1), START)];

@@ -49,13 +49,15 @@ function byMinutes(
 ): Histogram {
   const start = Math.floor(from / MINUTE_MS);
   const end = Math.ceil(to / MINUTE_MS);
-  const width = Math.max(1, Math.ceil((end - start) / bars));
+  const width = barMinutes(end - start, bars);
   const counts = emptyBars(Math.ceil((end - start) / width));
+  // The last bar ends with the window, so that none is in the future. The first one may begin before the window.
+  const first = end - counts.length * width;
   const conditions = countedConditions(filter);
   const where = ["minute >= ?", "minute < ?", ...conditions.map(([sql]) => sql)].join(" AND ");
   const parameters = conditions.flatMap(([, parameters]) => parameters);
   const sql =
-    `SELECT (minute - ${start}) / ${width}, outcome, sum(runs) FROM counts WHERE ${where} GROUP BY 1, 2`;
+    `SELECT (minute - ${first}) / ${width}, outcome, sum(runs) FROM counts WHERE ${where} GROUP BY 1, 2`;
   let high = end;
   for (let span = MINUTES_FIRST; high > start; span *= 2) {
     const low = Math.max(start, high - span);
@@ -65,13 +67,21 @@ function byMinutes(
     if (performance.now() >= deadline) break;
   }
   return {
-    from: start * MINUTE_MS,
-    to: (start + counts.length * width) * MINUTE_MS,
+    from: first * MINUTE_MS,
+    to: end * MINUTE_MS,
     barMs: width * MINUTE_MS,
     bars: counts,
     outcomes: runOutcomes,
     countedFrom: high > start ? high * MINUTE_MS : null,
   };
+}
+
+/** Returns the width of bars, in minutes, which exceed a window the least. At most half as wide again as needed. */
+function barMinutes(minutes: number, bars: number): number {
+  const least = Math.max(1, Math.ceil(minutes / bars));
+  const widths = Array.from({ length: Math.ceil(least / 2) }, (_, more) => least + more);
+  const excess = (width: number) => Math.ceil(minutes / width) * width - minutes;
+  return widths.reduce((best, width) => excess(width) < excess(best) ? width : best);
 }
 
 /** Counts runs by time. Only a text requires the runs themselves. */
