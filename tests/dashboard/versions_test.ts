@@ -12,8 +12,12 @@ testDashboard("rollback of deployed versions", {
 }, async (dashboard, t) => {
   const { page, server, go, waitForText, button, call, keys } = dashboard;
   const { body: { accessToken } } = await server.post("/api/auth/admin/signin", admin);
-  const deploy = async (text: string, others: Record<string, string> = {}, message = "") => {
-    const { bytes } = await bundleOf({ "functions/app.ts": text, ...others });
+  const deploy = async (
+    text: string,
+    others: Record<string, string> = {},
+    { message = "", folder = "functions" } = {},
+  ) => {
+    const { bytes } = await bundleOf({ [`${folder}/app.ts`]: text, ...others }, {}, folder);
     const response = await fetch(`${server.url}/api/admin/functions?${new URLSearchParams({ message })}`, {
       method: "PUT",
       headers: { Authorization: `Bearer ${accessToken}` },
@@ -41,7 +45,7 @@ testDashboard("rollback of deployed versions", {
   });
 
   await t.step("DA8 deployed versions are listed with the deployer", async () => {
-    await deploy(versionOf("second"), {}, "The second one, for all");
+    await deploy(versionOf("second"), {}, { message: "The second one, for all" });
     await deploy(
       `${versionOf("third")}
 import { untypedInternalMutation, untypedMutation } from "syncline/server";
@@ -99,6 +103,9 @@ export default crons;`,
     await page.getByRole("button", { name: `Remove filter version: ${hash.slice(0, 7)}` }).waitFor();
     await page.getByRole("row", { name: /Ended after a rollback/ }).getByRole("button").click();
     const sheet = page.getByRole("dialog");
+    // This server does not log arguments.
+    await sheet.getByText("Not recorded for this run.").waitFor();
+    await sheet.getByRole("link", { name: "Log arguments" }).waitFor();
     await sheet.getByRole("link", { name: hash.slice(0, 7) }).waitFor();
     await sheet.getByRole("link", { name: "runs of this version" }).click();
     await page.getByRole("cell", { name: "app:add" }).first().waitFor();
@@ -139,12 +146,12 @@ export default crons;`,
     assert.deepEqual(
       await page.getByRole("navigation", { name: "Files" }).getByRole("listitem").allTextContents(),
       [
-        "functions/app.ts",
+        "app.ts",
       ],
     );
     await page.getByLabel("Compare with").selectOption({ index: 1 });
     const files = page.getByRole("navigation", { name: "Files" });
-    await files.getByRole("link", { name: "functions/app.ts" }).click();
+    await files.getByRole("link", { name: "app.ts" }).click();
     await page.locator("[data-change=added]").getByText('handler: () => "second"').waitFor();
     await page.locator("[data-change=removed]").getByText('handler: () => "third"').waitFor();
     const [short, long] = await page.locator(".code td[data-line]").evaluateAll((cells) =>
@@ -155,7 +162,7 @@ export default crons;`,
       })
     );
     assert.deepEqual(long, short, "line numbers wrap");
-    await files.getByRole("link", { name: "functions/crons.ts removed" }).click();
+    await files.getByRole("link", { name: "crons.ts removed" }).click();
     await page.locator("[data-change=removed]").getByText('crons.interval("sweep"').waitFor();
     assert.deepEqual(await dashboard.violations(), []);
     await page.setViewportSize({ width: 390, height: 800 });
@@ -208,6 +215,23 @@ export default crons;`,
     await keys("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
     assert.equal(await call("app:which", {}, "query"), "second");
+  });
+
+  await t.step("DA31 versions deployed from differently named folders are compared by file", async () => {
+    await page.getByRole("row", { name: /live/ }).getByRole("link").first().click();
+    await page.locator(".code").getByText('handler: () => "second"').waitFor();
+    const [, second = ""] = /versions\/([0-9a-f]+)/.exec(page.url()) ?? [];
+    const others = { "functions2/text.ts": 'export const text = "fourth";' };
+    const text = `import { text } from "./text.ts";\n${versionOf("second").replace('"second"', "text")}`;
+    await deploy(text, others, { folder: "functions2" });
+    await go("users");
+    await go("versions");
+    await page.getByRole("row", { name: /live/ }).getByRole("link").first().click();
+    const files = page.getByRole("navigation", { name: "Files" }).getByRole("listitem");
+    await page.getByLabel("Compare with").selectOption(second);
+    await files.filter({ hasText: "added" }).waitFor();
+    assert.deepEqual(await files.allTextContents(), ["app.ts+2 −1", "text.tsadded"]);
+    await go("versions");
   });
 
   await t.step(

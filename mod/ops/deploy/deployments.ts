@@ -99,6 +99,12 @@ export interface DeployOptions {
   readonly keepFrontend?: boolean;
 }
 
+export interface OpenBundle {
+  readonly file: Deno.FsFile;
+  /** The functions folder in the names of its sources. */
+  readonly functions: string;
+}
+
 /** Deployed versions of a server. */
 export interface DeployedVersions {
   /** Whether the server serves the functions folder it was started with. */
@@ -144,13 +150,13 @@ export class Deployments {
   }
 
   /** Opens the bundle of a version, which contains the sources of the app. Throws `unknown_version`. */
-  async openBundle(hash: string): Promise<Deno.FsFile> {
+  async openBundle(hash: string): Promise<OpenBundle> {
     const { host, shared } = this.#options;
     try {
       const kept = (await host.code.versions.list()).some((version) => version.hash === hash);
-      const { folder } =
+      const { folder, functions } =
         await (kept || shared === undefined ? host.code.versions.get(hash) : shared.fetch(hash));
-      return await Deno.open(join(folder, BUNDLE_NAME));
+      return { file: await Deno.open(join(folder, BUNDLE_NAME)), functions };
     } catch (error) {
       if (!(error instanceof VersionError || error instanceof Deno.errors.NotFound)) throw error;
       throw new ServiceError("unknown_version", "The server does not have this version any more");

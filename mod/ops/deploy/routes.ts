@@ -28,6 +28,9 @@ const rollbackBody = z.strictObject({
   message: messageText.optional(),
 });
 
+/** Header of a bundle with the functions folder in the names of its sources, percent-encoded. */
+const FUNCTIONS_HEADER = "Syncline-Functions-Folder";
+
 export function deployRoutes({ deployments, variables }: DeployRoutesOptions): Hono<AdminEnv> {
   const app = new Hono<AdminEnv>();
   app.put("/functions", async (c) => {
@@ -41,8 +44,11 @@ export function deployRoutes({ deployments, variables }: DeployRoutesOptions): H
   });
   app.get("/functions/versions", async (c) => c.json(await deployments.list()));
   app.get("/functions/versions/:hash/bundle", async (c) => {
-    const file = await deployments.openBundle(c.req.param("hash"));
-    const headers = { "Content-Type": "text/javascript; charset=utf-8" };
+    const { file, functions } = await deployments.openBundle(c.req.param("hash"));
+    const headers = {
+      "Content-Type": "text/javascript; charset=utf-8",
+      [FUNCTIONS_HEADER]: encodeURIComponent(functions),
+    };
     if (c.req.method === "GET") return c.body(file.readable, 200, headers);
     // The framework drops the body of a HEAD response without canceling it.
     file.close();

@@ -61,6 +61,7 @@ export interface TestBundle {
 export async function bundleOf(
   files: Readonly<Record<string, string>>,
   links: Readonly<Record<string, string>> = {},
+  functionsFolder = "functions",
 ): Promise<TestBundle> {
   const folder = await Deno.realPath(await Deno.makeTempDir());
   try {
@@ -72,7 +73,7 @@ export async function bundleOf(
     for (const [name, target] of Object.entries(links)) await Deno.symlink(target, join(folder, name));
     const hasFrontend = Object.keys(files).some((name) => name.startsWith("public/"));
     const bundle = await readBundle({
-      functionsDir: join(folder, "functions"),
+      functionsDir: join(folder, functionsFolder),
       staticDir: hasFrontend ? join(folder, "public") : null,
       dataDir: join(folder, "data"),
     });

@@ -2,12 +2,14 @@
 import { structuredPatch, type StructuredPatchHunk } from "diff";
 import { adminSession } from "../../server/admin_session.ts";
 
-/** Texts by path. */
+/** Texts by path, relative to the functions folder. */
 export type Sources = ReadonlyMap<string, string>;
 
 /** Before the source map, which is the last line. */
 const MAP_MARK = "=data:application/json;base64,";
 const SOURCES_URL = "app:///";
+/** Header with the functions folder in the names of sources, which differs between deploys from other folders. */
+const FUNCTIONS_HEADER = "Syncline-Functions-Folder";
 const KNOWN_MAX = 4;
 /** Versions read last. They never change. */
 const known = new Map<string, Promise<Sources>>();
@@ -26,6 +28,7 @@ async function download(hash: string): Promise<Sources> {
   const response = await adminSession.fetch(
     `/api/admin/functions/versions/${encodeURIComponent(hash)}/bundle`,
   );
+  const folder = decodeURIComponent(response.headers.get(FUNCTIONS_HEADER) ?? "");
   const bundle = await response.text();
   const at = bundle.lastIndexOf(MAP_MARK);
   if (at < 0) return new Map();
@@ -36,9 +39,30 @@ async function download(hash: string): Promise<Sources> {
   const files = sources.flatMap((source, index): [string, string][] => {
     const text = sourcesContent[index];
     if (!source.startsWith(SOURCES_URL) || typeof text !== "string") return [];
-    return [[decodeURIComponent(source.slice(SOURCES_URL.length)), text]];
+    return [[relativePath(folder, decodeURIComponent(source.slice(SOURCES_URL.length))), text]];
   });
   return new Map(files.toSorted(([a], [b]) => a < b ? -1 : 1));
+}
+
+/** Returns a path relative to a folder, such as `orders.ts` or `../shared/prices.ts`. */
+function relativePath(folder: string, path: string): string {
+  const [from, to] = [folder.split("/").filter((part) => part !== ""), path.split("/")];
+  let common = 0;
+  while (common < from.length && from[common] === to[common]) common++;
+  return [...from.slice(common).map(() => ".."), ...to.slice(common)].join("/");
+}
+
+/** Returns the path that a link names, with or without its extension, or the first one that was not generated. */
+export function chosenPath(paths: readonly string[], named: string): string | undefined {
+  return paths.find((path) => path === named) ??
+    paths.find((path) => named !== "" && path.replace(/\.[cm]?[jt]sx?$/, "") === named) ??
+    paths.find((path) => !/(^|\/)_generated\b/.test(path)) ?? paths[0];
+}
+
+/** Returns the number of the line that declares an export, or 0. */
+export function lineOfExport(text: string, name: string): number {
+  const declaration = /^export\s+(?:default\s+)?(?:async\s+)?(?:const|let|var|function\*?|class)\s+([\w$]+)/;
+  return text.split("\n").findIndex((line) => declaration.exec(line)?.[1] === name) + 1;
 }
 
 function decoded(base64: string): string {

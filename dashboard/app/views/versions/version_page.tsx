@@ -1,11 +1,18 @@
 /** Sources of a version, or its differences from another one, by file. */
 import type { StructuredPatchHunk } from "diff";
-import { useEffect, useMemo, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import { href, replace, useRoute } from "../../shell/route.ts";
 import { Badge, ChoiceField } from "../../ui/controls.tsx";
 import { countOf, timeText } from "../../ui/format.tsx";
 import { Card, Empty, Loading, View } from "../../ui/view.tsx";
-import { diffSources, type FileDiff, readSources, type Sources } from "./sources.ts";
+import {
+  chosenPath,
+  diffSources,
+  type FileDiff,
+  lineOfExport,
+  readSources,
+  type Sources,
+} from "./sources.ts";
 
 interface KnownVersion {
   readonly hash: string;
@@ -34,7 +41,9 @@ export function VersionPage({ hash, versions }: {
   const error = now?.error ?? (comparing ? before?.error : null) ?? null;
   const ready = comparing ? diffs !== null : now?.sources !== undefined;
   const paths = comparing ? diffs?.map(({ path }) => path) ?? [] : [...now?.sources?.keys() ?? []];
-  const chosen = paths.includes(file) ? file : paths[0];
+  const chosen = chosenPath(paths, file);
+  const text = now?.sources?.get(chosen ?? "") ?? "";
+  const line = Number(search.get("line") ?? lineOfExport(text, search.get("export") ?? ""));
   const name = (version: string) => version.slice(0, HASH_CHARS);
   const message = versions.find((version) => version.hash === hash)?.message;
   return (
@@ -87,9 +96,13 @@ export function VersionPage({ hash, versions }: {
             </ul>
           </nav>
           <Card flush title={<span className="mono">{chosen}</span>}>
-            {comparing
-              ? <Differences diff={diffs?.find(({ path }) => path === chosen)} />
-              : <Source text={now?.sources?.get(chosen) ?? ""} />}
+            {comparing ? <Differences diff={diffs?.find(({ path }) => path === chosen)} /> : (
+              <Source
+                key={`${hash} ${chosen} ${line}`}
+                text={text}
+                line={line}
+              />
+            )}
           </Card>
         </div>
       )}
@@ -131,12 +144,21 @@ function ChangeBadge({ diff }: { readonly diff: FileDiff | undefined }) {
   );
 }
 
-function Source({ text }: { readonly text: string }) {
+/** @param line Line that is marked and scrolled to; 0 for none. */
+function Source({ text, line: marked }: { readonly text: string; readonly line: number }) {
+  const row = useRef<HTMLTableRowElement>(null);
+  useEffect(() => {
+    // Returns a promise in some browsers.
+    void row.current?.scrollIntoView({ block: "center" });
+  }, []);
   return (
     <table className="code">
       <tbody>
         {text.replace(/\n$/, "").split("\n").map((line, index) => (
-          <tr key={index}>
+          <tr
+            key={index}
+            {...index + 1 === marked && { ref: row, "aria-current": "true" as const }}
+          >
             <td data-line={index + 1} />
             <td>{line}</td>
           </tr>
