@@ -1,5 +1,5 @@
 /** Histogram of runs over time by outcome, with deploys and rollbacks. Dragging, or Shift with the arrow keys, selects the time filter. */
-import { type KeyboardEvent, type PointerEvent, useRef, useState } from "react";
+import { type KeyboardEvent, type PointerEvent, useEffect, useRef, useState } from "react";
 import { href } from "../../shell/route.ts";
 import { count, timeText, utcText } from "../../ui/format.tsx";
 import { type Bar, OUTCOME_LABELS, OUTCOMES, type RunOutcome } from "./use_logs.ts";
@@ -12,8 +12,45 @@ export interface RunHistogramProps {
   readonly onChoose: (span: { readonly from: number; readonly to: number }) => void;
 }
 
-/** Position, in percent of the width, beyond which a name does not fit to the right of its line. */
-const EDGE = 80;
+/** Space for a name below the bars, in pixels. */
+const NAME_PX = 84;
+/** Width of the bars until it is measured. */
+const WIDTH_PX = 1_000;
+
+interface Marker {
+  readonly deploy: ServedTime;
+  /** Position of its line, in percent of the width. */
+  readonly left: number;
+  /** Deploys that its name stands for, newest first. Empty if its name would cover that of a later deploy. */
+  readonly named: readonly ServedTime[];
+  /** Whether its name is to the left of its line, at the right edge. */
+  readonly isLeft: boolean;
+}
+
+/** Places the names of deploys, oldest first, from right to left. A name also stands for the earlier deploys that it leaves no space for. */
+function markersOf(
+  deploys: readonly ServedTime[],
+  { start, end, width }: { readonly start: number; readonly end: number; readonly width: number },
+): readonly Marker[] {
+  const space = 100 * NAME_PX / width;
+  const markers: Marker[] = [];
+  /** Start of the names placed so far. */
+  let taken = 100;
+  for (const deploy of deploys.toReversed()) {
+    const left = 100 * (deploy.from - start) / (end - start);
+    const last = markers.findLastIndex(({ named }) => named.length > 0);
+    const owner = markers[last];
+    const isLeft = owner === undefined && left + space > 100;
+    if (owner !== undefined && left + space > taken) {
+      markers[last] = { ...owner, named: [...owner.named, deploy] };
+      markers.push({ deploy, left, named: [], isLeft });
+    } else {
+      markers.push({ deploy, left, named: [deploy], isLeft });
+      taken = isLeft ? left - space : left;
+    }
+  }
+  return markers.toReversed();
+}
 
 /** Drawn from the bottom to the top, so that failures are above. */
 const STACK = OUTCOMES.toReversed();
@@ -30,12 +67,20 @@ export function RunHistogram({ bars, served, onChoose }: RunHistogramProps) {
   const [current, setCurrent] = useState<number | null>(null);
   /** Start of the selection while selecting. */
   const [anchor, setAnchor] = useState<number | null>(null);
-  if (bars.length === 0) return null;
+  const [width, setWidth] = useState(WIDTH_PX);
+  const isEmpty = bars.length === 0;
+  useEffect(() => {
+    if (place.current === null) return;
+    const observer = new ResizeObserver(([entry]) => setWidth(entry?.contentRect.width || WIDTH_PX));
+    observer.observe(place.current);
+    return () => observer.disconnect();
+  }, [isEmpty]);
+  if (isEmpty) return null;
   const at = Math.min(current ?? bars.length - 1, bars.length - 1);
   const [first, last] = anchor === null ? [at, at] : [Math.min(anchor, at), Math.max(anchor, at)];
   const most = Math.max(1, ...bars.map(sumOf));
   const [start, end] = [bars[0]?.from ?? 0, bars.at(-1)?.to ?? 0];
-  const deploys = served.filter(({ from }) => from >= start && from < end);
+  const markers = markersOf(served.filter(({ from }) => from >= start && from < end), { start, end, width });
 
   function choose(): void {
     const [from, to] = [bars[first]?.from, bars[last]?.to];
@@ -118,26 +163,26 @@ export function RunHistogram({ bars, served, onChoose }: RunHistogramProps) {
           </span>
         ))}
       </div>
-      {deploys.length > 0 && (
+      {markers.length > 0 && (
         <ul className="deploys" aria-label="Deploys">
-          {deploys.map(({ hash, from }, at) => {
-            const left = 100 * (from - start) / (end - start);
-            const next = deploys[at + 1];
-            // Names end at the next deploy. At the right edge, the name is to the left of its line.
-            const width = next === undefined ? 100 - left : 100 * (next.from - from) / (end - start);
-            const isLeft = next === undefined && left > EDGE;
-            return (
-              <li
-                key={from}
-                data-left={isLeft || undefined}
-                style={isLeft ? { right: `${100 - left}%` } : { left: `${left}%`, maxWidth: `${width}%` }}
-              >
-                <a href={href(["versions", hash])} title={`Served from ${timeText(from)}`}>
+          {markers.map(({ deploy: { hash, from }, left, named, isLeft }) => (
+            <li
+              key={from}
+              data-left={isLeft && named.length > 0 || undefined}
+              style={isLeft ? { right: `${100 - left}%` } : { left: `${left}%` }}
+            >
+              {named.length > 0 && (
+                <a
+                  href={href(["versions", ...named.length === 1 ? [hash] : []])}
+                  title={named.map(({ hash, from }) => `${hash.slice(0, 7)} served from ${timeText(from)}`)
+                    .join("\n")}
+                >
                   {hash.slice(0, 7)}
+                  {named.length > 1 && ` +${named.length - 1}`}
                 </a>
-              </li>
-            );
-          })}
+              )}
+            </li>
+          ))}
         </ul>
       )}
       <p className="row quiet small">

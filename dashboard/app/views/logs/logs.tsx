@@ -1,163 +1,22 @@
-/** Execution log: search, live tail, export and details of a run. The filter and the run are part of the address. */
+/** Execution log: search, live tail and export. The filter and the open run are part of the address. */
 import { useEffect, useMemo, useState } from "react";
 import { ERRORS, FAILURES } from "../../server/outcomes.ts";
 import { go, href, replace, useRoute } from "../../shell/route.ts";
 import { Badge, Button, type Choice, Icon, SearchBar } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
-import { count, countOf, duration, Time, timeText, utcText } from "../../ui/format.tsx";
+import { count, duration, Time, timeText, utcText } from "../../ui/format.tsx";
 import { copyText } from "../../ui/copy_text.ts";
 import { showToast } from "../../ui/toasts.tsx";
-import { runPageTask, useIsBusy } from "../../ui/page_tasks.ts";
-import { saveFile } from "../../ui/save_file.ts";
-import { useRequest } from "../../ui/use_request.tsx";
+import { Menu } from "../../ui/menu.tsx";
+import { useIsBusy } from "../../ui/page_tasks.ts";
 import { Card, Empty, Table, View } from "../../ui/view.tsx";
-import { RunHistogram } from "./histogram.tsx";
 import { useCallerNames } from "../../ui/caller_names.ts";
+import { exportRuns } from "./export_runs.ts";
+import { RunHistogram } from "./histogram.tsx";
+import { HASH_CHARS, OutcomeBadge, RunSheet } from "./run_sheet.tsx";
+import { isOutcome, type LoggedRun, OUTCOME_LABELS, OUTCOMES, runsPage, useLogs } from "./use_logs.ts";
 import { UserFilter } from "./user_filter.tsx";
-import {
-  isOutcome,
-  type LoggedRun,
-  OUTCOME_LABELS,
-  OUTCOMES,
-  type RunsPage,
-  runsPage,
-  useLogs,
-} from "./use_logs.ts";
 import { useServedTimes } from "./versions.ts";
-
-const REQUEST_RUNS_MAX = 100;
-/** Characters of a version's hash that are shown. */
-const HASH_CHARS = 7;
-
-/** Details of one run: log lines, error, and the other runs of its request. */
-function RunSheet({ run, caller, onClose, onOpen, hrefOf }: {
-  readonly run: LoggedRun;
-  /** Name of the caller. */
-  readonly caller: string;
-  readonly onOpen: (run: LoggedRun) => void;
-  readonly onClose: () => void;
-  /** Returns the address of the log view with a filter. */
-  readonly hrefOf: (filter: Readonly<Record<string, string>>) => string;
-}) {
-  const request = useRequest<{ readonly runs: readonly LoggedRun[] }>(
-    `/api/admin/logs?request=${run.requestId}&limit=${REQUEST_RUNS_MAX}`,
-  ).value;
-  // By start time.
-  const runs = request?.runs.toSorted((a, b) => a.at - a.durationMs - (b.at - b.durationMs)) ?? [];
-  return (
-    <Dialog open form="side" title={run.function} onClose={onClose}>
-      <dl className="facts">
-        <dt>Ended</dt>
-        <dd>
-          <Time at={run.at} />
-        </dd>
-        <dt>Outcome</dt>
-        <dd>
-          <Badge tone={run.outcome === "success" ? "good" : "bad"}>{OUTCOME_LABELS[run.outcome]}</Badge>{" "}
-          <Badge>{run.kind}</Badge>
-        </dd>
-        <dt>Duration</dt>
-        <dd>{duration(run.durationMs)}, after {duration(run.queuedMs)} in the queue</dd>
-        <dt>Called by</dt>
-        <dd>
-          {run.caller === null ? caller : (
-            <>
-              {run.caller.startsWith("user:")
-                ? <a href={href(["users", run.caller.slice("user:".length)])}>{caller}</a>
-                : caller} · <a href={hrefOf({ caller: run.caller })}>runs of this caller</a>
-            </>
-          )}
-        </dd>
-        <dt>Request</dt>
-        <dd>
-          <a className="mono" href={hrefOf({ request: run.requestId })}>
-            {run.requestId}
-          </a>
-        </dd>
-        {run.version !== null && (
-          <>
-            <dt>Version</dt>
-            <dd>
-              <a className="mono" href={href(["versions", run.version])}>
-                {run.version.slice(0, HASH_CHARS)}
-              </a>{" "}
-              · <a href={hrefOf({ version: run.version })}>runs of this version</a>
-            </dd>
-          </>
-        )}
-        <dt>Commit</dt>
-        <dd>{run.ts === null ? "–" : count(run.ts)}</dd>
-        <dt>Read</dt>
-        <dd>{rowsText(run.documentsRead, run.indexRowsRead)}</dd>
-        <dt>Wrote</dt>
-        <dd>{rowsText(run.documentsWritten, run.indexRowsWritten)}</dd>
-      </dl>
-      {run.args !== null && (
-        <Card
-          title="Arguments"
-          actions={run.kind !== "route" && isWhole(run.args) &&
-            <a href={href(["functions", run.function], { args: run.args })}>Run with these arguments</a>}
-        >
-          <pre className="result" tabIndex={0} aria-label="Arguments">{formatted(run.args)}</pre>
-        </Card>
-      )}
-      {run.error !== null && (
-        <Card title="Error">
-          <pre className="result">{[run.error.message, run.error.stack ?? ""].join("\n").trim()}</pre>
-        </Card>
-      )}
-      {run.logLines.length > 0 && (
-        <Card title="Log lines">
-          <pre className="result">{run.logLines.join("\n")}</pre>
-        </Card>
-      )}
-      {runs.length > 1 && (
-        <Card flush title="Runs of this request">
-          <ol className="runs">
-            {runs.map((other) => (
-              <li key={other.id}>
-                <button type="button" aria-current={other.id === run.id} onClick={() => onOpen(other)}>
-                  <span className="grow mono">{other.function}</span>
-                  <Badge>{other.kind}</Badge>
-                  <Badge tone={other.outcome === "success" ? "good" : "bad"}>
-                    {OUTCOME_LABELS[other.outcome]}
-                  </Badge>
-                  <span className="quiet">{duration(other.durationMs)}</span>
-                </button>
-              </li>
-            ))}
-          </ol>
-        </Card>
-      )}
-      <p>
-        <a href={hrefOf({ function: run.function })}>All runs of this function</a>
-      </p>
-    </Dialog>
-  );
-}
-
-const rowsText = (documents: number, indexRows: number): string =>
-  `${countOf(documents, "document")}, ${countOf(indexRows, "index row")}`;
-
-/** Parses logged arguments. Returns `undefined` if they were cut. */
-function parsedArgs(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
-}
-
-/** Whether logged arguments are complete. */
-function isWhole(args: string): boolean {
-  return parsedArgs(args) !== undefined && !args.includes('"(redacted)"');
-}
-
-/** Indents JSON, unless it was cut. */
-function formatted(json: string): string {
-  const args = parsedArgs(json);
-  return args === undefined ? json : JSON.stringify(args, null, 2);
-}
 
 const FILTERS = [
   "function",
@@ -169,6 +28,7 @@ const FILTERS = [
   "request",
   "minMs",
   "version",
+  "last",
   "from",
   "to",
   "system",
@@ -182,7 +42,7 @@ const SPANS = [
   ["86400000", "Last 24 hours"],
   ["604800000", "Last 7 days"],
 ] as const;
-/** Value of the time filter while the address contains a time, which need not be one of the spans. */
+/** Value of the time filter while the address contains another time. */
 const CHOSEN_TIME = "chosen";
 
 const DURATIONS = [
@@ -201,18 +61,22 @@ export function Logs() {
   const exporting = useIsBusy("logs");
   const [opened, setOpened] = useState<LoggedRun | null>(null);
   const given = FILTERS.filter((name) => (search.get(name) ?? "") !== "");
+  const last = search.get("last") ?? "";
+  // The span keeps its start while other parts of the address change.
+  const spanFrom = useMemo(() => /^\d+$/.test(last) ? Date.now() - Number(last) : null, [last]);
   const filter = useMemo(() => {
     const params = new URLSearchParams();
+    if (spanFrom !== null) params.set("from", String(spanFrom));
     for (const name of FILTERS) {
       const value = search.get(name) ?? "";
-      if (value !== "") params.set(name, value);
+      if (value !== "" && name !== "last") params.set(name, value);
     }
     // Hide internal functions by default.
     if (!params.has("system")) params.set("system", "false");
     return params.toString();
-  }, [search]);
+  }, [search, spanFrom]);
   const logs = useLogs(useSettled(filter), live);
-  const hasTime = given.some(isTime);
+  const hasTime = given.some(isTime) || !SPANS.some(([ms]) => ms === last);
   const here = Object.fromEntries(search);
   const set = (changes: Partial<Record<FilterName, string>>) =>
     replace(["logs"], { ...here, run: "", ...changes });
@@ -241,7 +105,14 @@ export function Logs() {
       text="All function runs."
       actions={
         <>
-          <Button disabled={exporting} onClick={() => void exportRuns(filter)}>Export</Button>
+          <Menu
+            label="Export"
+            trigger="Export"
+            items={[
+              { text: "As CSV", disabled: exporting, run: () => void exportRuns(filter, "csv") },
+              { text: "As NDJSON", disabled: exporting, run: () => void exportRuns(filter, "ndjson") },
+            ]}
+          />
           <Button
             onClick={() =>
               void copyText(location.href, "Link copied.", "Copy the link from the address bar.")}
@@ -262,8 +133,8 @@ export function Logs() {
         choices={[
           {
             label: "Time",
-            value: hasTime ? CHOSEN_TIME : "",
-            onChange: (ms) => set({ from: ms === "" ? "" : String(Date.now() - Number(ms)), to: "" }),
+            value: hasTime ? CHOSEN_TIME : last,
+            onChange: (last) => set({ last, from: "", to: "" }),
             options: hasTime ? [...SPANS, [CHOSEN_TIME, "Custom range"]] : SPANS,
           },
           choice("kind", "Kind", KINDS),
@@ -318,7 +189,7 @@ export function Logs() {
       <RunHistogram
         bars={logs.bars}
         served={served}
-        onChoose={({ from, to }) => set({ from: String(from), to: String(to) })}
+        onChoose={({ from, to }) => set({ last: "", from: String(from), to: String(to) })}
       />
       {logs.error !== null && <p className="field-error" role="alert">{logs.error}</p>}
       {logs.missed > 0 && (
@@ -358,9 +229,7 @@ export function Logs() {
                 </td>
                 <td className={run.caller === null ? "caller quiet" : "caller"}>{nameOf(run.caller)}</td>
                 <td>
-                  <Badge tone={run.outcome === "success" ? "good" : "bad"}>
-                    {OUTCOME_LABELS[run.outcome]}
-                  </Badge>
+                  <OutcomeBadge outcome={run.outcome} />
                 </td>
                 <td className="number">{duration(run.durationMs)}</td>
                 <td className="mono message">{run.error?.message ?? run.logLines.at(-1) ?? ""}</td>
@@ -408,6 +277,7 @@ function useSettled(value: string): string {
 const CHIP_NAMES: Partial<Record<FilterName, string>> = {
   caller: "user",
   minMs: "duration",
+  last: "time",
   to: "until",
   system: "internal functions",
 };
@@ -418,6 +288,7 @@ function chipText(name: FilterName, value: string, nameOf: (caller: string | nul
   if (name === "caller") return nameOf(value === "anonymous" ? null : value);
   if (name === "version") return value.slice(0, HASH_CHARS);
   if (name === "system") return value === "true" ? "included" : "hidden";
+  if (name === "last") return SPANS.find(([ms]) => ms === value)?.[1] ?? `last ${duration(Number(value))}`;
   if (name === "minMs") return `at least ${duration(Number(value))}`;
   return isTime(name) ? timeText(Number(value)) : valueText(value);
 }
@@ -446,31 +317,4 @@ function useRun(id: string | null, known: readonly LoggedRun[]): LoggedRun | nul
   }, [wanted]);
   if (id === null) return null;
   return here ?? (found?.id === id ? found.run : wanted === null ? null : undefined);
-}
-
-/** Runs requested at once. */
-const EXPORTED_AT_ONCE = 500;
-const EXPORTED_MAX = 200_000;
-
-/** Saves the runs of a filter as NDJSON, newest first. */
-async function exportRuns(filter: string): Promise<void> {
-  await runPageTask(
-    { view: "logs", text: "Exporting runs…", cancelable: true },
-    async ({ report, signal }) => {
-      const parts: Blob[] = [];
-      let exported = 0;
-      for (let cursor: string | null = ""; cursor !== null && exported < EXPORTED_MAX;) {
-        const params = new URLSearchParams(filter);
-        params.set("limit", String(EXPORTED_AT_ONCE));
-        if (cursor !== "") params.set("cursor", cursor);
-        const page: RunsPage = await runsPage(params.toString(), signal);
-        parts.push(new Blob(page.runs.map((run) => `${JSON.stringify(run)}\n`)));
-        exported += page.runs.length;
-        cursor = page.cursor;
-        report(`Exporting runs: ${count(exported)} so far`);
-      }
-      saveFile("runs.ndjson", new Blob(parts, { type: "application/x-ndjson" }));
-      if (exported >= EXPORTED_MAX) showToast(`Only the newest ${count(exported)} runs were exported.`);
-    },
-  );
 }
