@@ -1,7 +1,8 @@
 /** The dashboard's functions and logs in a browser. */
 import assert from "node:assert/strict";
+import { parse } from "csv-parse/sync";
 import { needs, onPath, type Service } from "../support/services.ts";
-import { checkAppearances, checkDialog, testDashboard, until } from "./support/dashboard_page.ts";
+import { admin, checkAppearances, checkDialog, testDashboard, until } from "./support/dashboard_page.ts";
 
 const functions = {
   "schema.ts": `import { defineSchema, defineTable } from "syncline/server";
@@ -42,11 +43,20 @@ export const tidy = untypedInternalMutation({ args: {}, handler: () => "tidied" 
 const config = { executionLog: { keepMs: 86_400_000, bytesMax: 100_000_000, args: true } } as const;
 
 testDashboard("functions and logs", { functions, config }, async (dashboard, t) => {
-  const { page, server, go, waitForText, button, keys, call, asAdmin } = dashboard;
+  const { page, server, go, waitForText, button, choose, keys, call, asAdmin } = dashboard;
   const result = page.locator("pre.result").first();
   const search = page.getByLabel("Search log lines and errors");
   const row = (name: string) => page.getByRole("button", { name, exact: true });
   const add = (title: string) => call("orders:add", { title, state: "open", total: 1 });
+  const { body: { accessToken } } = await server.post("/api/auth/admin/signin", admin);
+  /** Waits until runs are in the log, which stores them a moment after they end. */
+  const loggedRuns = (filter: Record<string, string>) =>
+    until(async () => {
+      const response = await fetch(`${server.url}/api/admin/logs?${new URLSearchParams(filter)}`, {
+        headers: { Authorization: `Bearer ${accessToken}` },
+      });
+      return (await response.json()).runs.length > 0;
+    });
 
   await t.step(
     "a form generated from the argument schema runs a mutation and shows result and log lines",
@@ -209,8 +219,15 @@ testDashboard("functions and logs", { functions, config }, async (dashboard, t) 
   });
 
   await t.step("DA22 Run shows the duration of a query, Explain its reads", async () => {
+    await call("orders:list", { state: "paid" }, "query");
+    await loggedRuns({ function: "orders:list" });
+    await go("users");
     await go("functions/orders%3Alist");
+    // A query begins with the arguments of its slowest recent run.
+    await waitForText("These are the arguments of the slowest recent run");
+    assert.equal(await page.getByLabel("state").inputValue(), '"paid"');
     await page.getByLabel("state").selectOption("open");
+    await page.getByText("These are the arguments of").waitFor({ state: "detached" });
     await button("Run").click();
     await waitForText(/ms, at commit/);
     await waitForText("Read orders by_state.");
@@ -306,6 +323,7 @@ testDashboard("functions and logs", { functions, config }, async (dashboard, t) 
   });
 
   await t.step("a function shows its performance and recent errors", async () => {
+    await call("orders:gone");
     await go("overview");
     await go("functions/orders%3Afail");
     await waitForText("100 %");
@@ -320,6 +338,29 @@ testDashboard("functions and logs", { functions, config }, async (dashboard, t) 
     await first.getByRole("link", { name: "orders:fail" }).waitFor();
     await page.getByLabel("Time range").selectOption("day");
     await first.getByRole("link", { name: "orders:fail" }).waitFor();
+  });
+
+  await t.step("functions that do not exist are explained, and lead to their calls", async () => {
+    const unknown = page.getByRole("row", { name: /^Functions that do not exist mutation/ });
+    assert.equal(await page.getByText("(unknown)").count(), 0);
+    await unknown.getByRole("link", { name: "logs" }).click();
+    await row("orders:gone").waitFor();
+    // A rejected call has the color of the histogram.
+    const rejected = page.getByRole("row", { name: /orders:gone/ }).getByText("rejected");
+    const colors = [rejected, page.locator(".outcome[data-outcome=user_error]")];
+    assert.deepEqual(
+      await Promise.all(
+        colors.map((one) =>
+          one.evaluate((element) =>
+            element.classList.contains("badge")
+              ? element.getAttribute("data-tone")
+              : getComputedStyle(element).getPropertyValue("--tone") ===
+                  getComputedStyle(element).getPropertyValue("--warn") && "warn"
+          )
+        ),
+      ),
+      ["warn", "warn"],
+    );
   });
 
   await t.step("by keyboard only: a function is found by its name and run", async () => {
@@ -371,9 +412,15 @@ testDashboard("functions and logs", { functions, config }, async (dashboard, t) 
     await go("logs?outcome=error");
     await row("orders:fail").first().click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByText(/orders\.ts:\d+/).waitFor();
     await dialog.getByText("[WARN] about to fail").waitFor();
-    await button("Close").click();
+    await dialog.getByRole("link", { name: /^orders\.ts:\d+:\d+$/ }).first().click();
+    await page.locator(".code [aria-current=true]", { hasText: 'throw new Error("The payment provider' })
+      .waitFor();
+    await page.goBack();
+    // The version of a run leads to the declaration of the function.
+    await dialog.getByRole("link", { name: /^[0-9a-f]{7}$/ }).click();
+    await page.locator(".code [aria-current=true]", { hasText: "export const fail" }).waitFor();
+    await go("logs?outcome=error");
   });
 
   await t.step("EL20 a run shows its arguments, which its function is opened with", async () => {
@@ -405,7 +452,7 @@ testDashboard("functions and logs", { functions, config }, async (dashboard, t) 
     await page.waitForURL((url) => !url.hash.includes("run="));
   });
 
-  await t.step("runs are filtered by any failure, duration and user, and exported as NDJSON", async () => {
+  await t.step("runs are filtered by any failure, duration and user, and exported", async () => {
     const email = "logan@example.com";
     const { body } = await server.post("/api/auth/signup", { email, password: "a good password" });
     const bearer = body.accessToken;
@@ -422,10 +469,21 @@ testDashboard("functions and logs", { functions, config }, async (dashboard, t) 
     await keys("Enter");
     await button(`Remove filter user: ${email}`).waitFor();
     await page.getByRole("cell", { name: "anonymous" }).first().waitFor({ state: "detached" });
-    const download = page.waitForEvent("download");
-    await button("Export").click();
-    const lines = (await Deno.readTextFile(await (await download).path())).trim().split("\n");
-    assert.deepEqual(lines.map((line) => JSON.parse(line).function), ["orders:fail"]);
+    const exported = async (format: string) => {
+      const download = page.waitForEvent("download");
+      await choose("Export", `As ${format}`);
+      const file = await download;
+      await waitForText(`1 run saved in ${file.suggestedFilename()}.`);
+      return await Deno.readTextFile(await file.path());
+    };
+    const run = JSON.parse(await exported("NDJSON"));
+    assert.deepEqual([run.function, run.outcome, run.user], ["orders:fail", "error", email]);
+    assert.equal(run.time, new Date(run.at).toISOString());
+    const rows: string[][] = parse(await exported("CSV"));
+    const cell = (name: string) => rows[1]?.[rows[0]?.indexOf(name) ?? -1];
+    assert.equal(rows.length, 2);
+    assert.deepEqual([cell("time"), cell("user"), cell("outcome")], [run.time, email, "error"]);
+    assert.equal(cell("stack"), run.error.stack);
     await page.getByLabel("Duration", { exact: true }).selectOption("10000");
     await waitForText("No matching runs");
   });
@@ -446,9 +504,10 @@ testDashboard("functions and logs", { functions, config }, async (dashboard, t) 
     const deployedAt = Date.now() - 600_000;
     const hash = "a1b2c3d4e5f6";
     const served = { hash, from: deployedAt, to: null, by: "key", message: null };
+    const before = { ...served, hash: "b1b2b3b4b5b6", from: deployedAt - 1_000, to: deployedAt };
     await page.route(
       "**/api/admin/functions/versions",
-      (route) => route.fulfill({ json: { pinned: false, versions: [], history: [served] } }),
+      (route) => route.fulfill({ json: { pinned: false, versions: [], history: [served, before] } }),
     );
     await go("users");
     await go("logs");
@@ -457,7 +516,23 @@ testDashboard("functions and logs", { functions, config }, async (dashboard, t) 
     const slider = page.getByRole("slider", { name: /^Runs over time/ });
     assert.match(await slider.getAttribute("aria-valuetext") ?? "", /^\d+ runs, .*\d+ error/);
     assert.ok(await page.locator(".bar > [data-outcome=error]").count() > 0);
-    await page.getByRole("list", { name: "Deploys" }).getByRole("link", { name: "a1b2c3d" }).waitFor();
+    // The earlier deploy has a line, but no space for its name.
+    const deploys = page.getByRole("list", { name: "Deploys" });
+    await deploys.getByRole("link", { name: "a1b2c3d +1" }).waitFor();
+    assert.equal(await deploys.getByRole("listitem").count(), 2);
+    await page.unrouteAll();
+    // Runs of other days have a date.
+    const times = page.locator("td time");
+    assert.match(await times.first().innerText(), /^\d\d:\d\d:\d\d\.\d{3}$/);
+    await page.route("**/api/admin/logs?*", async (route) => {
+      const response = await route.fetch();
+      const { runs, ...page } = await response.json();
+      const earlier = runs.map((run: { at: number }) => ({ ...run, at: run.at - 2 * 86_400_000 }));
+      await route.fulfill({ json: { ...page, runs: earlier } });
+    });
+    await go("users");
+    await go("logs");
+    assert.match(await times.first().innerText(), /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}$/);
     await page.unrouteAll();
   });
 
@@ -514,8 +589,14 @@ testDashboard("functions and logs", { functions, config }, async (dashboard, t) 
 
   await t.step("the log is filtered by time, kind and level", async () => {
     await go("logs");
-    await page.getByLabel("Time", { exact: true }).selectOption({ label: "Last hour" });
-    await button(/^Remove filter from:/).waitFor();
+    const time = page.getByLabel("Time", { exact: true });
+    await time.selectOption({ label: "Last hour" });
+    await button("Remove filter time: Last hour").waitFor();
+    assert.match(page.url(), /last=3600000/);
+    assert.equal(
+      await time.evaluate((select: HTMLSelectElement) => select.selectedOptions[0]?.text),
+      "Last hour",
+    );
     await page.getByLabel("Kind", { exact: true }).selectOption("action");
     await row("orders:add").first().waitFor({ state: "detached" });
     await page.getByLabel("Kind", { exact: true }).selectOption("");

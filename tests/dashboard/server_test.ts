@@ -29,6 +29,7 @@ export const later = untypedMutation({ args: {}, handler: async (ctx) =>
 export const cleanUp = untypedInternalMutation({ args: {}, handler: () => null });
 export const stamp = untypedInternalMutation({ args: { id: id("notes") }, handler: (ctx, { id }) =>
   ctx.db.patch(id, { stamped: true }) });
+export const find = untypedQuery({ args: { text: z.string() }, handler: () => [] });
 export const upload = untypedMutation({ args: {}, handler: (ctx) => ctx.storage.generateUploadUrl() });`,
   "crons.ts": `import { cronJobs } from "syncline/server";
 const crons = cronJobs();
@@ -184,6 +185,18 @@ testDashboard("overview, files, schedule, backups and replication", {
     await page.getByRole("heading", { name: "Tables" }).waitFor();
     assert.equal(lost, 5);
     await page.unrouteAll();
+  });
+
+  await t.step("DA22 a query without recorded arguments names the setting that records them", async () => {
+    await call("notes:find", { text: "one" }, "query");
+    await until(async () => {
+      await go("users");
+      await go("functions/notes%3Afind");
+      await page.getByRole("heading", { name: /notes:find/ }).waitFor();
+      return await page.getByText("The arguments of earlier runs were not recorded.").isVisible();
+    });
+    await page.getByRole("link", { name: "Log arguments" }).waitFor();
+    await go("overview");
   });
 
   await t.step("the slowest functions and the largest tables link to their views", async () => {

@@ -4,8 +4,10 @@ import { useAction } from "syncline/react";
 import type { FunctionFacts } from "../../../../mod/functions/api/system_context.ts";
 import type { ConsoleRun } from "../../../../mod/ops/admin/query_console.ts";
 import type { FunctionRun } from "../../../../mod/ops/admin/run_function.ts";
+import type { LoggedRun } from "../../../../mod/ops/log/run_record.ts";
 import { api } from "../../server/api.ts";
 import { parseJson } from "../../server/json_text.ts";
+import { href } from "../../shell/route.ts";
 import { Badge, Button } from "../../ui/controls.tsx";
 import { count, duration, Time } from "../../ui/format.tsx";
 import { fieldsOf, FormTabs, SchemaForm } from "../../ui/schema_form.tsx";
@@ -25,7 +27,7 @@ const JsonEditor = lazy(async () => ({ default: (await import("../../ui/json_edi
 export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
   const run = useAction(api.functions.run);
   const runTraced = useAction(api.functions.console);
-  const { text, setText, runs, addRun } = useArguments(fact);
+  const { text, setText, recorded, runs, addRun } = useArguments(fact);
   const [form, setForm] = useState(fact.args !== null && "properties" in fact.args);
   const [caller, setCaller] = useState<Caller>(signedOut);
   const as = useRunAs(caller);
@@ -117,7 +119,7 @@ export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
           {form && fact.args !== null
             ? (
               <SchemaForm
-                key={loads}
+                key={`${loads} ${recorded?.id ?? ""}`}
                 schema={fact.args}
                 value={fieldsOf(text) ?? {}}
                 onChange={(fields) => setText(JSON.stringify(fields, null, 2))}
@@ -128,6 +130,7 @@ export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
                 <JsonEditor label="Arguments" value={text} schema={fact.args} onChange={setText} />
               </Suspense>
             )}
+          {recorded !== undefined && <RecordedArguments run={recorded} />}
           <RunAsField caller={caller} onChange={setCaller} />
         </div>
       </Card>
@@ -138,6 +141,26 @@ export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
       <FunctionPerformance path={fact.path} />
       <FunctionReference fact={fact} fields={fieldsOf(text)} />
     </>
+  );
+}
+
+/** Where the arguments of a query come from. */
+function RecordedArguments({ run }: { readonly run: LoggedRun | null }) {
+  if (run === null) {
+    return (
+      <p className="quiet">
+        The arguments of earlier runs were not recorded. Turn on{" "}
+        <a href={href(["settings", "logArgs"])}>Log arguments</a> to begin with those of a slow run here.
+      </p>
+    );
+  }
+  return (
+    <p className="quiet">
+      These are the arguments of{" "}
+      <a href={href(["logs"], { function: run.function, run: String(run.id) })}>
+        the slowest recent run
+      </a>, which took {duration(run.durationMs)}.
+    </p>
   );
 }
 

@@ -11,7 +11,7 @@ import { useRequest } from "../../ui/use_request.tsx";
 
 const ASKED_EVERY_MS = 30_000;
 const ERRORS_SHOWN_MAX = 5;
-/** Name of the figures of calls to functions that do not exist. */
+/** Name of all functions that do not exist, in statistics. */
 const UNKNOWN = "(unknown)";
 
 type Window = "minute" | "hour" | "day";
@@ -80,8 +80,23 @@ export function AllFunctions() {
         <tr key={`${kind} ${path}`}>
           <td className="wrap">
             {path === UNKNOWN
-              ? <span className="quiet" title="Calls of functions that do not exist">{path}</span>
-              : <a className="mono" href={href(["functions", path])}>{path}</a>} <KindBadge kind={kind} />
+              ? (
+                <>
+                  Functions that do not exist <KindBadge kind={kind} />
+                  <div className="quiet small">
+                    Clients call names that the live version lacks. The{" "}
+                    <a href={href(["logs"], { kind, outcome: "user_error", text: "There is no function" })}>
+                      logs
+                    </a>{" "}
+                    name them.
+                  </div>
+                </>
+              )
+              : (
+                <>
+                  <a className="mono" href={href(["functions", path])}>{path}</a> <KindBadge kind={kind} />
+                </>
+              )}
           </td>
           {COLUMNS.map(({ name }) => (
             <td
