@@ -14,6 +14,7 @@ import { checkedSearch, scanOf } from "../query.ts";
 import type { ScanOwner } from "../indexes/scan.ts";
 import { allMatchingRows } from "../search/search.ts";
 import { matchesFilters, prepareSearch } from "../search/search_index.ts";
+import { decodeId } from "../documents/ids.ts";
 import type { StoredFields } from "../documents/system_fields.ts";
 import { functionLimits } from "../../limits.ts";
 import { documentsTable } from "../table.ts";
@@ -47,6 +48,8 @@ export interface ExportSnapshot extends Disposable {
    * with more results than one query may read.
    */
   rows(table: string, wanted: ExportedRows): Generator<ExportedRow, void, void>;
+  /** Returns a document as JSON; `null` if there is none with this ID. Throws an `EngineError` for a damaged file. */
+  document(id: string): string | null;
   /** Returns the number of documents. Throws as `documents` does. */
   count(table: string): number;
 }
@@ -86,6 +89,17 @@ class SqliteExportSnapshot implements ExportSnapshot {
     try {
       const [[count] = []] = this.#connection.statement(`SELECT count(*) FROM ${this.#rowsOf(table)}`).all();
       return count as number;
+    } catch (error) {
+      throw describeSqliteError(error, this.#path);
+    }
+  }
+
+  document(id: string): string | null {
+    const number = decodeId(id)?.tableNumber;
+    if (number === undefined || ![...this.numbers.values()].includes(number)) return null;
+    try {
+      const read = this.#connection.statement(`SELECT doc FROM ${documentsTable(number)} WHERE id = ?`);
+      return (read.get(id)?.[0] ?? null) as string | null;
     } catch (error) {
       throw describeSqliteError(error, this.#path);
     }

@@ -28,6 +28,13 @@ export type DocumentChanges = {
   readonly changes: readonly DocumentChange[];
   /** Start of the time for which all changes are known; `null` if there is none. */
   readonly since: number | null;
+  /** The document before the oldest change, from a snapshot; `null` if it is not known. */
+  readonly before: {
+    /** Time of the snapshot in milliseconds since the epoch. */
+    readonly at: number;
+    /** `null` if the document did not exist. */
+    readonly document: DocumentChange["document"];
+  } | null;
 } | null;
 
 export interface DocumentHistoryOptions {
@@ -56,18 +63,30 @@ export function documentHistoryAction({ calls, read, log }: DocumentHistoryOptio
       }
       isReading = true;
       try {
-        const { states: found, since } = await states(id);
+        const { states: found, since, before } = await states(id);
         const changes: DocumentChange[] = [];
         for (const { ts, at, text } of found) {
-          const document = text === null ? null : JSON.parse(text) as Record<string, unknown>;
-          changes.push({ ts, at, document, run: log === null ? null : await runOf(log, { ts, at }) });
+          changes.push({
+            ts,
+            at,
+            document: parsed(text),
+            run: log === null ? null : await runOf(log, { ts, at }),
+          });
         }
-        return { changes, since };
+        return {
+          changes,
+          since,
+          before: before === null ? null : { at: before.at, document: parsed(before.text) },
+        };
       } finally {
         isReading = false;
       }
     },
   );
+}
+
+function parsed(text: string | null): DocumentChange["document"] {
+  return text === null ? null : JSON.parse(text);
 }
 
 async function runOf(

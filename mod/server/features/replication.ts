@@ -1,4 +1,6 @@
 /** Replication of this server. */
+import { join } from "node:path";
+import { INCOMING_DIR } from "../../config/config.ts";
 import { LocationError } from "../../kit/locations/object_store.ts";
 import type { DocumentHistory, Replication, ReplicationPort } from "../../ops/replication/mod.ts";
 import type { LocationProbe } from "../../kit/locations/location_probe.ts";
@@ -48,7 +50,13 @@ export async function startReplication(
       status: () => replication.status(),
       figures: () => replication.figures(),
       takeSnapshot: () => replication.takeSnapshot(),
-      history: (id) => historyInProcess({ dataDir, target, id, signal: stopping.signal }),
+      history: (id) =>
+        historyInProcess({
+          ...{ dataDir, target, id },
+          // Only one history is read at a time.
+          folder: join(dataDir, INCOMING_DIR, "history"),
+          signal: stopping.signal,
+        }),
       stage: (point, rebuilt) =>
         stageInProcess({
           ...rebuilt,

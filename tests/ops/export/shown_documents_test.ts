@@ -107,6 +107,7 @@ function counted(snapshot: ExportSnapshot, onRead: (chars: number) => void): Exp
         yield row;
       }
     },
+    document: (id) => snapshot.document(id),
     count: (table) => snapshot.count(table),
     [Symbol.dispose]: () => snapshot[Symbol.dispose](),
   };

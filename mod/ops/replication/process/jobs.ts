@@ -84,6 +84,8 @@ export interface HistoryJobOptions {
   readonly dataDir: string;
   readonly target: ObjectLocation;
   readonly id: string;
+  /** Path in the data folder for an unpacked snapshot, which is removed afterwards. */
+  readonly folder: string;
   readonly signal: AbortSignal;
 }
 

@@ -113,15 +113,16 @@ async function reportUpdate(
   }
 }
 
-/** Searches the segments for one document and reports its states; stops at the end of the input. */
+/** Searches the replica for one document and reports its states; stops at the end of the input. */
 async function historyWork(
-  { target: location, id }: Begin & { readonly work: "history" },
+  { target: location, id, folder }: Begin & { readonly work: "history" },
   { messages, send, stopping }: WorkParts,
 ): Promise<void> {
   void messages.next().finally(() => stopping.abort(new Error("The server has exited")));
   try {
     await using target = await openTarget(location, { make: false, signal: stopping.signal });
-    send({ type: "History", result: { ok: true, history: await documentHistory(target, id) } });
+    const history = await documentHistory(target, id, { folder });
+    send({ type: "History", result: { ok: true, history } });
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     const fault = error instanceof LocationError ? error.fault : null;

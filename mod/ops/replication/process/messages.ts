@@ -54,6 +54,8 @@ export type Begin =
     readonly target: ObjectLocation;
     /** ID of the document. */
     readonly id: string;
+    /** Path in the data folder for an unpacked snapshot, which is removed afterwards. */
+    readonly folder: string;
   }
   | {
     readonly type: "Begin";
