@@ -29,22 +29,38 @@ export interface QueryConsoleOptions {
   readonly audit: Pick<AuditLog, "record">;
 }
 
-const consoleArgs = z.strictObject({
-  /** A TypeScript module whose default export is the query, or the function. */
-  source: z.string().trim().min(1).max(isolateLimits.adHocCharsMax),
-  as: runAs,
-});
+const consoleArgs = z.union([
+  z.strictObject({
+    /** A TypeScript module whose default export is the query, or the function. */
+    source: z.string().trim().min(1).max(isolateLimits.adHocCharsMax),
+    as: runAs,
+  }),
+  z.strictObject({
+    /** A query of the app. */
+    path: z.string().min(1),
+    args: z.record(z.string(), z.unknown()),
+    as: runAs,
+  }).refine((asked) => sourceOf(asked).length <= isolateLimits.adHocCharsMax, "The arguments are too long"),
+]);
+
+function sourceOf(
+  asked: { readonly source: string } | { readonly path: string; readonly args: Record<string, unknown> },
+): string {
+  if ("source" in asked) return asked.source;
+  return `async (ctx) => await ctx.runQuery(${JSON.stringify(asked.path)}, ${JSON.stringify(asked.args)})`;
+}
 
 /** The audit log records the tables that were read and how much, not the query, which may contain personal data. */
 export function consoleAction({ run, calls, audit }: QueryConsoleOptions): MainAction {
-  return unauditedAdminAction(consoleArgs, async ({ source, as }, identity): Promise<ConsoleRun> => {
+  return unauditedAdminAction(consoleArgs, async ({ as, ...asked }, identity): Promise<ConsoleRun> => {
+    const source = sourceOf(asked);
     const { outcome, ms, ts, use, reads } = await run(source, await identityOf(calls, as));
     await audit.record({
       admin: identity.adminId ?? "",
       session: identity.sessionId,
       action: "_admin/functions:console",
       args: {
-        characters: source.length,
+        ...("path" in asked ? { path: asked.path } : { characters: source.length }),
         tables: [...new Set(reads.map(({ table }) => table))].join(", "),
         documents: use?.documentsRead ?? 0,
         ...as !== null && as,

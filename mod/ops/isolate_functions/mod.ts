@@ -63,6 +63,7 @@ export const dataFunctions = {
   position: data.position,
   remove: data.remove,
   replace: data.replace,
+  tableOf: data.tableOf,
   tables: data.tables,
 };
 

@@ -150,6 +150,33 @@ Deno.test("the audit log", async (t) => {
     },
   );
 
+  await t.step("[AU4] it is searched for text, such as the ID of a document", async () => {
+    const { ids: [id, other] } = await ok("mutation", "_admin/data:insert", {
+      table: "messages",
+      documents: [{ channel: "c", body: "a" }, { channel: "c", body: "b" }],
+    });
+    await ok("mutation", "_admin/data:patch", { id: other, set: { body: "c" } });
+    await ok("mutation", "_admin/data:patch", { id, set: { body: "d" } });
+    const { documents } = await ok("mutation", "_admin/data:remove", { ids: [id, other] });
+    await ok("mutation", "_admin/data:insert", { table: "messages", documents, restored: 1_000 });
+    const actionsOf = async (args: object) => (await list(args)).map(({ action }) => action);
+    assert.deepEqual(await actionsOf({ text: id.toUpperCase() }), [
+      "_admin/data:insert",
+      "_admin/data:remove",
+      "_admin/data:patch",
+    ]);
+    assert.deepEqual((await list({ text: id }))[0]?.args, {
+      table: "messages",
+      documents: "(2)",
+      restored: 1_000,
+      ids: `${id}, ${other}`,
+    });
+    assert.deepEqual(await actionsOf({ text: id, action: "_admin/data:remove" }), ["_admin/data:remove"]);
+    assert.deepEqual(await actionsOf({ text: "no such text" }), []);
+    assert.equal(await ok("query", "_admin/data:tableOf", { id }), "messages");
+    assert.equal(await ok("query", "_admin/data:tableOf", { id: "x" }), null);
+  });
+
   await t.step(
     "[AU4] it is filtered by administrator and action, and keeps removed administrators",
     async () => {

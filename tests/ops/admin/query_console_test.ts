@@ -149,6 +149,26 @@ Deno.test("query console", async (t) => {
     assert.doesNotMatch(JSON.stringify(row), /Message 7/);
   });
 
+  await t.step(
+    "DA22 a query of the app is explained, and the audit log has its name without arguments",
+    async () => {
+      const { result, reads } = await ok("action", "_admin/functions:console", {
+        path: "messages:list",
+        args: { channel: "private words" },
+        as: null,
+      });
+      assert.deepEqual([result, reads[0].index], [{ ok: true, value: [] }, "by_channel"]);
+      const { page: [row] } = await ok("query", "_admin/audit:list", {
+        paginationOpts: { cursor: null, numItems: 1 },
+      });
+      assert.deepEqual([row.action, row.outcome, row.args], ["_admin/functions:console", "ok", {
+        path: "messages:list",
+        tables: "messages",
+        documents: 0,
+      }]);
+    },
+  );
+
   await t.step("AD15 viewers, users and signed-out callers cannot use it", async () => {
     const account = { email: "viewer@example.com", password: "correct horse battery" };
     await ok("action", "_admin/administrators:create", { ...account, role: "viewer" });

@@ -25,6 +25,8 @@ interface Answer {
 class RoutesWorld extends ImportWorld {
   readonly tempDir = Deno.makeTempDirSync();
   readonly logged: string[] = [];
+  /** Principals of all calls of the importer. */
+  readonly callers = new Set<string | null>();
   readonly calls = new SystemCalls({
     mutate: (call) => this.host.mutate(call),
     query: (call) => this.query(call),
@@ -35,12 +37,19 @@ class RoutesWorld extends ImportWorld {
     super({ notes: defineTable({ text: z.string(), n: z.number().optional() }) });
     const log = (_: string, message: string) => void this.logged.push(message);
     this.#app = new Hono<AdminEnv>().use("*", async (c, next) => {
+      c.set("adminId", "root");
+      c.set("sessionId", "session");
       c.set("confirmAccess", () => Promise.resolve());
       await next();
     }).route(
       "/api/admin",
       importRoutes({
-        port: { mutate: mutate ?? ((call) => this.host.mutate(call)) },
+        port: {
+          mutate: (call) => {
+            this.callers.add(call.identity.principal);
+            return mutate === undefined ? this.host.mutate(call) : mutate(call);
+          },
+        },
         works: this.nextServer(),
         tempDir: this.tempDir,
         bodyBytesMax: 100_000,
@@ -108,6 +117,7 @@ Deno.test("[IM12] a body is imported, and the response has the number of rows, t
   });
   assert.deepEqual(await world.fields("notes"), [{ text: "c", n: 42 }]);
   assert.deepEqual(world.leftOver(), []);
+  assert.deepEqual([...world.callers], ["admin:root"]);
 });
 
 Deno.test("[IM12] the columns of a CSV file are imported into the fields given for them", async () => {

@@ -15,20 +15,23 @@ export const list = adminQuery({
     adminId: z.string().optional(),
     /** Prefix of the action, such as `_admin/users:`. */
     action: z.string().optional(),
+    /** Text in the entry, such as the ID of a document. */
+    text: z.string().max(opsLimits.auditTextCharsMax).optional(),
   },
-  handler: async (ctx, { paginationOpts, adminId, action }): Promise<PaginationResult<AuditRow>> => {
+  handler: async (ctx, { paginationOpts, adminId, action, text }): Promise<PaginationResult<AuditRow>> => {
     const rows = ctx.db.query("_audit");
     const byAdmin = adminId === undefined ? rows : rows.withIndex("by_admin", (q) => q.eq("admin", adminId));
     const newestFirst = byAdmin.order("desc");
-    return await (action === undefined
-      ? newestFirst
-      : newestFirst.filter((row) => row.action.startsWith(action)))
-      .paginate({
-        ...paginationOpts,
-        ...(action !== undefined && { maximumRowsRead: opsLimits.adminRowsReadMax }),
-      });
+    if (action === undefined && text === undefined) return await newestFirst.paginate(paginationOpts);
+    return await newestFirst
+      .filter((row) => row.action.startsWith(action ?? "") && (text === undefined || contains(row, text)))
+      .paginate({ ...paginationOpts, maximumRowsRead: opsLimits.adminRowsReadMax });
   },
 });
+
+function contains({ email, address, action, args, changes }: AuditRow, text: string): boolean {
+  return JSON.stringify([email, address, action, args, changes]).toLowerCase().includes(text.toLowerCase());
+}
 
 export async function recordMutation(ctx: AdminMutationCtx, { udfPath, args }: AdminCall): Promise<void> {
   // How they show tables changes nothing for others.
@@ -43,21 +46,32 @@ export async function recordMutation(ctx: AdminMutationCtx, { udfPath, args }: A
   });
 }
 
-/** Returns the table of a changed document, and the name and kind of a revoked key, which its arguments lack. */
+/**
+ * Returns what the arguments lack: the table of a changed document, the IDs of documents that are inserted again, and the name
+ * and kind of a revoked key.
+ */
 async function subjectOf(
   ctx: AdminMutationCtx,
   { udfPath, args }: AdminCall,
-): Promise<{ readonly table?: string; readonly name?: string; readonly deploy?: boolean }> {
+): Promise<
+  { readonly table?: string; readonly ids?: string; readonly name?: string; readonly deploy?: boolean }
+> {
   const { db } = ctx as unknown as AccountsReader;
   if (udfPath === "_admin/apiKeys:revoke") {
     const key = await findAccount(db, "_api_keys", String(args["keyId"]));
     return key === null ? {} : { name: String(key["name"]), ...(key["deploy"] === true && { deploy: true }) };
   }
+  if (udfPath === "_admin/data:insert") return idsOf(args["documents"]);
   if (!udfPath.startsWith("_admin/data:") || "table" in args) return {};
   const [first] = ["ids", "changes"].map((name) => args[name]).find(Array.isArray) ?? [args["id"]];
   const id = String((first as { readonly id?: unknown } | undefined)?.id ?? first);
   const table = ctx.inspector.tables().find(({ name }) => db.normalizeId(name, id) !== null);
   return table === undefined ? {} : { table: table.name };
+}
+
+function idsOf(documents: unknown): { readonly ids?: string } {
+  const ids = (Array.isArray(documents) ? documents : []).map((document) => document?._id);
+  return ids.every((id) => typeof id === "string") ? { ids: summarizeList(ids) } : {};
 }
 
 /** Records an administrator's action or request. */

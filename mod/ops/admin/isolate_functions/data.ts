@@ -110,6 +110,16 @@ export const get = adminQuery({
   },
 });
 
+/** Returns the table that an ID belongs to, whether the document exists or not; `null` if it is not an ID. */
+export const tableOf = adminQuery({
+  args: { id: z.string() },
+  handler: (ctx, { id }): string | null => {
+    const { db } = ctx as unknown as AppCtx;
+    const names = ctx.inspector.tables().map(({ name }) => name);
+    return names.find((name) => db.normalizeId(name, id) !== null) ?? null;
+  },
+});
+
 /** Throws for IDs of tables that administrators cannot read, whether the document exists or not. */
 export const checkReadableId = systemQuery({
   args: { id: z.string() },
@@ -136,9 +146,12 @@ async function orphanedDocument(
   return null;
 }
 
+/** Time of the earlier state that is stored again, for the audit log. Milliseconds since the epoch. */
+const restored = z.number().optional();
+
 /** Inserts documents atomically, with their IDs and times if they have some. Throws `invalid_document`. */
 export const insert = adminMutation({
-  args: { table: z.string(), documents: z.array(fields).min(1).max(opsLimits.adminDocumentsMax) },
+  args: { table: z.string(), documents: z.array(fields).min(1).max(opsLimits.adminDocumentsMax), restored },
   handler: async (ctx, { table, documents }): Promise<{ ids: string[] }> => {
     const { db, importer, inspector } = appCtx(ctx);
     checkWritable(table);
@@ -208,7 +221,7 @@ async function patchOne(
 
 /** Replaces all fields of a document. With `seen`, also rejects fields that were added since. */
 export const replace = adminMutation({
-  args: { id: z.string(), document: fields, seen: fields.optional() },
+  args: { id: z.string(), document: fields, seen: fields.optional(), restored },
   handler: async (ctx, { id, document, seen }): Promise<null> => {
     const { stored, table } = await writable(appCtx(ctx), id);
     rejectChanged(stored, seen);

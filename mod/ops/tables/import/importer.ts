@@ -3,7 +3,7 @@ import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { decodeId } from "../../../engine/mod.ts";
 import { UserError } from "../../../errors.ts";
 import type { MutationAnswer, MutationCall } from "../../../functions/host_port.ts";
-import { anonymous } from "../../../functions/identity.ts";
+import { anonymous, type Identity } from "../../../functions/identity.ts";
 import type { DeletedSome } from "../../../functions/isolate/mod.ts";
 import { SystemCallError } from "../../../functions/system_calls.ts";
 import { createApi } from "../../../protocol/api_reference.ts";
@@ -81,6 +81,8 @@ export interface ImporterOptions {
   /** The writer. */
   readonly port: { mutate(call: MutationCall): Promise<MutationAnswer> };
   readonly mode: ImportMode;
+  /** The caller that the execution log records. Default: none. */
+  readonly identity?: Identity;
   /** ID of the document that tracks the progress, updated with each written batch. */
   readonly workId?: string;
   readonly onProgress?: (progress: ImportProgress) => void;
@@ -174,7 +176,7 @@ export class Importer {
     const { outcome, ts } = await this.#options.port.mutate({
       udfPath,
       args,
-      identity: anonymous,
+      identity: this.#options.identity ?? anonymous,
       origin: "system",
     });
     if (outcome.ok) return { result: JSON.parse(outcome.value) as Result, ts };

@@ -1,9 +1,10 @@
 /** HTTP routes of imports (IM12, IM13, IM21, IM22). The parent app authenticates administrators. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { Hono } from "hono";
+import { type Context, Hono } from "hono";
 import { z } from "zod";
 import { ServiceError } from "../../../errors.ts";
+import { anonymous, type Identity } from "../../../functions/identity.ts";
 import { SystemCallError } from "../../../functions/system_calls.ts";
 import type { Log } from "../../../kit/log.ts";
 import { opsLimits } from "../../limits.ts";
@@ -145,6 +146,7 @@ export function importRoutes(
       const importer = new Importer({
         port,
         mode,
+        identity: identityOf(c),
         ...(workId !== undefined && { workId }),
         // From here on no one would learn the outcome. Rows being written are completed anyway.
         onProgress({ step, rows }) {
@@ -172,6 +174,11 @@ export function importRoutes(
     }
   });
   return app;
+}
+
+function identityOf(c: Context<AdminEnv>): Identity {
+  const [adminId, sessionId] = [c.get("adminId"), c.get("sessionId")];
+  return { ...anonymous, principal: `admin:${adminId}`, adminId, sessionId };
 }
 
 const STEPS = {
