@@ -41,6 +41,9 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await keys("ControlOrMeta+a", "Backspace");
     await page.keyboard.insertText(text);
   };
+  /** Name of the element with the focus. */
+  const focused = () =>
+    page.evaluate(() => document.activeElement?.ariaLabel ?? document.activeElement?.textContent);
   const cell = (text: string) => page.getByRole("gridcell", { name: text, exact: true });
   const grid = page.getByRole("grid");
   /** Clicks Undo of the newest toast with a text. */
@@ -425,8 +428,10 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
   await t.step("valid rows are imported after the dry run", async () => {
     await upload('{"title":"Imported","state":"open","total":1}\n');
     await waitForText("The row is valid. Nothing has been imported yet.");
-    await button("Import 1 row").click();
+    assert.equal(await focused(), "Import 1 row");
+    await keys("Enter");
     await waitForText("1 document imported.");
+    assert.equal(await focused(), "More about this table");
     await cell("Imported").waitFor();
   });
 
@@ -443,7 +448,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
 
   await t.step("the columns of a CSV file are mapped to fields, and unknown ones are skipped", async () => {
     await choose("More about this table", "Import…");
-    const csv = 'Product,STATE,total,Remark\n"Shelf, oak",open,7,"a ""remark"""\n';
+    const csv = `Product,STATE,total,Remark\n"Shelf, oak",open,7,"a ""remark"" ${"long ".repeat(12)}"\n`;
     await page.getByLabel("File").setInputFiles({
       name: "shop.csv",
       mimeType: "text/csv",
@@ -456,6 +461,10 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await button("Check file").click();
     await waitForText("The row is valid.");
     await checkDialog(dashboard, "import");
+    const isScrolled = await page.locator(".faults").evaluate((it) =>
+      it.scrollWidth > it.clientWidth || it.scrollHeight > it.clientHeight
+    );
+    assert.equal(isScrolled, false, "all columns of the file are visible");
     await button("Import 1 row").click();
     await cell("Shelf, oak").waitFor();
     // Its documents are visible before it ends, and a server runs one import at a time.
@@ -495,6 +504,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     const download = page.waitForEvent("download");
     await choose("More about this table", "Export as JSON lines");
     assert.equal((await download).suggestedFilename(), "orders.jsonl");
+    assert.equal(await focused(), "More about this table");
   });
 
   await t.step("DA14 an export with a filter contains matching documents only", async () => {

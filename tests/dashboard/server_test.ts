@@ -58,6 +58,13 @@ const place = await Deno.makeTempDir();
 const replica = join(place, "replica");
 const scheduled = join(place, "scheduled");
 const restarts: number[] = [];
+const replication = {
+  everyMs: 50,
+  snapshotEveryMs: 86_400_000,
+  keepMs: 7 * 86_400_000,
+  maxPendingBytes: 2 ** 28,
+  heartbeatUrl: null,
+};
 
 testDashboard("overview, files, schedule, backups and replication", {
   functions,
@@ -65,14 +72,7 @@ testDashboard("overview, files, schedule, backups and replication", {
   config: {
     restartExitCode: 75,
     backups: { to: { kind: "folder", path: scheduled }, everyMs: 86_400_000, keep: 3 },
-    replication: {
-      to: { kind: "folder", path: replica },
-      everyMs: 50,
-      snapshotEveryMs: 86_400_000,
-      keepMs: 7 * 86_400_000,
-      maxPendingBytes: 2 ** 28,
-      heartbeatUrl: null,
-    },
+    replication: { ...replication, to: { kind: "folder", path: replica } },
   },
 }, async (dashboard, t) => {
   const { page, server, go, waitForText, button, choose, keys, call, asAdmin } = dashboard;
@@ -229,12 +229,39 @@ testDashboard("overview, files, schedule, backups and replication", {
       await commit("changed").getByText(`by ${admin.email} in`).waitFor();
       await commit("changed").getByRole("cell", { name: '"first words"' }).waitFor();
       await commit("changed").getByRole("cell", { name: '"other words"' }).waitFor();
+      await keys("Escape");
+      // The focus returns to the button that opened the history.
+      await page.locator("button:focus", { hasText: "History" }).waitFor();
+      await button("History").click();
       await commit("inserted").getByRole("link", { name: "notes:add" }).click();
       await dialog.getByText("notes:add").first().waitFor();
       await go("overview");
       await asAdmin("_admin/data:remove", { ids: [id] });
     },
   );
+
+  await t.step("SY30 the history names the administrator who imported a document", async () => {
+    await go("data/notes");
+    await choose("More about this table", "Import…");
+    await page.getByLabel("File").setInputFiles({
+      name: "notes.jsonl",
+      mimeType: "text/plain",
+      buffer: Buffer.from('{"text":"imported"}\n'),
+    });
+    await button("Check file").click();
+    await button("Import 1 row").click();
+    await waitForText("1 document imported.");
+    const notes = await call("notes:list", {}, "query");
+    const id = notes.find(({ text }: { text: string }) => text === "imported")._id;
+    await until(async () =>
+      (await asAdmin("_admin/data:history", { id }, "action")).changes[0]?.run?.caller !== undefined
+    );
+    await go(`data/notes/${id}`);
+    await button("History").click();
+    await waitForText(`by ${admin.email} in an import or a copy of the table`);
+    await keys("Escape", "Escape");
+    await asAdmin("_admin/data:remove", { ids: [id] });
+  });
 
   await t.step("DA23 an earlier state of a document is restored, after its deletion too", async () => {
     const id = await call("notes:add", { text: "right" });
@@ -270,6 +297,13 @@ testDashboard("overview, files, schedule, backups and replication", {
     await waitForText("Document not found");
     await restore(5);
     assert.equal(await textOf(), "right");
+    // The button that opened the history is gone.
+    await page.locator("[role=dialog]:focus").waitFor();
+    const { page: [restored] } = await asAdmin("_admin/audit:list", {
+      paginationOpts: { cursor: null, numItems: 1 },
+      text: id,
+    }, "query");
+    assert.deepEqual([restored.action, restored.args.ids], ["_admin/data:insert", id]);
     await button("Undo").last().click();
     await until(async () => await textOf() === undefined);
     await waitForText("Document not found");
@@ -277,6 +311,9 @@ testDashboard("overview, files, schedule, backups and replication", {
     await asAdmin("_admin/data:remove", { ids: several });
     await go("audit");
     await waitForText(`deleted ${several.join(", ")} of`);
+    await page.getByLabel("Search entries").fill(id);
+    await page.getByRole("row", { name: new RegExp(`restored notes/${id} as of `) }).first().waitFor();
+    await page.getByText(`deleted ${several.join(", ")} of`).waitFor({ state: "detached" });
   });
 
   await t.step("a file is opened with the documents that reference it", async () => {
@@ -851,6 +888,8 @@ testDashboard("overview, files, schedule, backups and replication", {
     await waitForText('Revoke the API key "Reports"?');
     await button("Revoke key").click();
     await waitForText("No keys");
+    // The button that opened the dialog is gone.
+    await page.locator("#view:focus").waitFor();
   });
 
   await t.step("DA11 a variable is set, shown on request and deleted", async () => {
@@ -985,7 +1024,7 @@ testDashboard(
   "the dashboard of a server without a supervisor",
   { functions },
   async (dashboard, t) => {
-    const { page, server, go, waitForText, button, choose, call } = dashboard;
+    const { page, server, go, waitForText, button, choose, keys, call, asAdmin } = dashboard;
     await t.step("DA3 no restart is offered, and the alternative is explained", async () => {
       await go("backups");
       await waitForText("--replicate-to");
@@ -1020,10 +1059,45 @@ testDashboard(
       },
     );
 
+    await t.step("SY30 without replication the history has the audit log and a backup", async () => {
+      const id = await call("notes:add", { text: "right" });
+      await asAdmin("_admin/data:patch", { id, set: { text: "wrong" } });
+      await go(`data/notes/${id}`);
+      await button("History").click();
+      await waitForText("This server does not replicate");
+      await waitForText(`${admin.email} changed notes/${id}: text`);
+      await waitForText("A backup from before these changes is of");
+      await page.getByRole("link", { name: "Copy notes from a backup or a point in time" }).waitFor();
+      await checkDialog(dashboard, "document history without replication");
+      await keys("Escape", "Escape");
+      await asAdmin("_admin/data:remove", { ids: [id] });
+      // The palette finds the deleted document.
+      const palette = page.getByPlaceholder("Go to a table");
+      await keys("Control+k");
+      await palette.fill(id);
+      await page.getByRole("option", {
+        name: `${id} of notes does not exist: see its history`,
+        selected: true,
+      })
+        .waitFor();
+      await keys("Enter");
+      await waitForText("Document not found");
+      await button("History").click();
+      await waitForText(`${admin.email} deleted notes/${id}`);
+      await keys("Escape", "Escape", "Control+k");
+      await palette.fill(id);
+      await page.getByRole("option", { name: `Entries of the audit log with ${id}` }).click();
+      await page.getByRole("row", { name: `deleted notes/${id}` }).waitFor();
+      await page.locator("#view:focus").waitFor();
+    });
+
     await t.step("DA13 an import interrupted by a server stop is shown until it is dismissed", async () => {
       // A page that refreshes would be refused in the meantime.
       await page.goto("about:blank");
-      await server.restart(() => leaveImport(server.dataDir));
+      await server.restart(async () => {
+        await leaveImport(server.dataDir);
+        return { replication: { ...replication, to: { kind: "folder", path: join(place, "later") } } };
+      });
       await page.goto(`${server.url}/_/`);
       await page.getByLabel("Email address").fill(admin.email);
       await page.getByLabel("Password").fill(admin.password);
@@ -1038,9 +1112,38 @@ testDashboard(
       await broken.waitFor({ state: "detached" });
       await page.reload();
       await page.getByRole("grid").waitFor();
-      await dashboard.asAdmin("_admin/work:list", {}, "query").then((works) =>
+      await asAdmin("_admin/work:list", {}, "query").then((works) =>
         assert.deepEqual(works.filter(({ state }: { state: string }) => state !== "done"), [])
       );
+    });
+
+    await t.step("SY30 the state before the start of replication is shown and restored", async () => {
+      const [{ _id: edited, text }, { _id: deleted }] = await call("notes:list", {}, "query");
+      await asAdmin("_admin/data:patch", { id: edited, set: { text: "wrong" } });
+      await asAdmin("_admin/data:remove", { ids: [deleted] });
+      for (const id of [edited, deleted]) {
+        await until(async () => {
+          const { changes, before } = await asAdmin("_admin/data:history", { id }, "action");
+          return changes.length === 1 && before !== null;
+        });
+      }
+      await go(`data/notes/${edited}`);
+      await button("History").click();
+      const change = page.getByRole("region", { name: /^Commit/ });
+      await change.getByRole("cell", { name: JSON.stringify(text) }).waitFor();
+      await change.getByRole("cell", { name: '"wrong"' }).waitFor();
+      const before = page.getByRole("region", { name: "State before these changes" });
+      await before.getByText("in the snapshot of").waitFor();
+      await checkDialog(dashboard, "document history with a snapshot");
+      await before.getByRole("button", { name: "Restore this state" }).click();
+      await until(async () =>
+        (await asAdmin("_admin/data:get", { id: edited }, "query")).document.text === text
+      );
+      await go(`data/notes/${deleted}`);
+      await button("History").click();
+      await before.getByRole("button", { name: "Restore this state" }).click();
+      await until(async () => await asAdmin("_admin/data:get", { id: deleted }, "query") !== null);
+      await keys("Escape");
     });
   },
 );

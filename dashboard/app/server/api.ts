@@ -148,6 +148,7 @@ export const api = {
       | "count"
       | "position"
       | "get"
+      | "tableOf"
       | "insert"
       | "patch"
       | "patchMany"
@@ -161,6 +162,7 @@ export const api = {
         "count",
         "position",
         "get",
+        "tableOf",
         "insert",
         "patch",
         "patchMany",
@@ -214,7 +216,10 @@ export const api = {
     run: action<{ path: string; args: Record<string, unknown>; as: RunAs }, FunctionRun>(
       "_admin/functions:run",
     ),
-    console: action<{ source: string; as: RunAs }, ConsoleRun>("_admin/functions:console"),
+    console: action<
+      { source: string; as: RunAs } | { path: string; args: Record<string, unknown>; as: RunAs },
+      ConsoleRun
+    >("_admin/functions:console"),
   },
   migrations: {
     ...references<typeof migrations, "list" | "halt">("_admin/migrations", ["list", "halt"]),

@@ -26,8 +26,8 @@ export interface TestServer extends AsyncDisposable {
   logs(line: string): Promise<void>;
   /** A socket that has sent Connect and, with a token, Authenticate. */
   socket(token?: string, features?: readonly string[]): Promise<TestSocket>;
-  /** Stops and starts again on the same folder. */
-  restart(between?: () => Promise<void>): Promise<void>;
+  /** Stops and starts again on the same folder. `between` may return changes of the configuration. */
+  restart(between?: () => Promise<Partial<ServeConfig> | void>): Promise<void>;
 }
 
 export interface StartOptions {
@@ -62,10 +62,11 @@ export async function startTestServer(
     forwardLine(receivers, { at: Date.now(), level, message, fields: plainFields(fields) });
   };
   const log = Object.assign(write, { receivers });
-  const start = () =>
+  const start = (changes: Partial<ServeConfig> = {}) =>
     Server.start({
       config: {
         ...base,
+        ...changes,
         accounts: { ...base.accounts, ...accounts },
       },
       log,
@@ -114,8 +115,7 @@ export async function startTestServer(
     },
     async restart(between = () => Promise.resolve()) {
       await server.stop();
-      await between();
-      server = await start();
+      server = await start(await between() ?? {});
     },
     async [Symbol.asyncDispose]() {
       await server.stop();

@@ -1,6 +1,6 @@
 /** Describes entries of the audit log in a sentence, with a link to what was changed. */
 import { href } from "../../shell/route.ts";
-import { countOf } from "../../ui/format.tsx";
+import { countOf, timeText } from "../../ui/format.tsx";
 import { labelOf } from "../../ui/setting_words.ts";
 
 export interface Entry {
@@ -33,6 +33,12 @@ const documentsText = (list: string): string => {
   return known === undefined ? list : countOf(Number(known), "document");
 };
 
+/** Whether the recorded IDs are a single one. */
+const isOneId = (ids: string): boolean => ids !== "" && !/^\(|, /.test(ids);
+
+/** The earlier state that was restored. */
+const stateOf = (arg: (name: string) => string): string => ` as of ${timeText(Number(arg("restored")))}`;
+
 const documentOf = (table: string, id: string): Pick<Sentence, "subject" | "to"> =>
   table === "" ? { subject: id } : { subject: `${table}/${id}`, to: href(["data", table, id]) };
 
@@ -59,11 +65,17 @@ const key = (verb: string): Describe => (arg) => ({
 });
 
 const ACTIONS: Readonly<Record<string, Describe>> = {
-  "_admin/data:insert": (arg) => ({
-    verb: `added ${documentsText(arg("documents"))} to`,
-    subject: arg("table"),
-    to: href(["data", arg("table")]),
-  }),
+  "_admin/data:insert": (arg) => {
+    const [table, ids] = [arg("table"), arg("ids")];
+    if (arg("restored") !== "") return { verb: "restored", ...documentOf(table, ids), rest: stateOf(arg) };
+    if (isOneId(ids)) return { verb: "added", ...documentOf(table, ids) };
+    return {
+      verb: `added ${documentsText(arg("documents"))} to`,
+      subject: table,
+      to: href(["data", table]),
+      ...(ids !== "" && !ids.startsWith("(") && { rest: `: ${ids}` }),
+    };
+  },
   "_admin/data:patch": (arg) => ({
     verb: "changed",
     ...documentOf(arg("table"), arg("id")),
@@ -76,11 +88,14 @@ const ACTIONS: Readonly<Record<string, Describe>> = {
     subject: arg("table"),
     to: href(["data", arg("table")]),
   }),
-  "_admin/data:replace": (arg) => ({ verb: "saved", ...documentOf(arg("table"), arg("id")) }),
+  "_admin/data:replace": (arg) =>
+    arg("restored") === ""
+      ? { verb: "saved", ...documentOf(arg("table"), arg("id")) }
+      : { verb: "restored", ...documentOf(arg("table"), arg("id")), rest: stateOf(arg) },
   "_admin/data:remove": (arg) => {
     const [table, ids] = [arg("table"), arg("ids")];
     // The IDs of a few documents are recorded as a list. The view of a single one offers its history.
-    if (!/^\(|, /.test(ids)) return { verb: "deleted", ...documentOf(table, ids) };
+    if (isOneId(ids)) return { verb: "deleted", ...documentOf(table, ids) };
     return { verb: `deleted ${documentsText(ids)} of`, subject: table, to: href(["data", table]) };
   },
   "_admin/data:deleteWhere": (arg) => ({
@@ -145,10 +160,13 @@ const ACTIONS: Readonly<Record<string, Describe>> = {
     subject: arg("path"),
     to: href(["functions", arg("path")]),
   }),
-  "_admin/functions:console": (arg) => ({
-    verb: "ran a query of the console",
-    ...(arg("tables") !== "" && { rest: ` on ${arg("tables")}` }),
-  }),
+  "_admin/functions:console": (arg) =>
+    arg("path") === ""
+      ? {
+        verb: "ran a query of the console",
+        ...(arg("tables") !== "" && { rest: ` on ${arg("tables")}` }),
+      }
+      : { verb: "explained", subject: arg("path"), to: href(["functions", arg("path")]) },
   "_admin/files:remove": (arg) => ({ verb: "deleted files", rest: `: ${inner(arg("fileIds"))}` }),
   "_admin/files:uploadUrl": plain("started to upload a file"),
   "_admin/schedule:cancelJob": plain("canceled a scheduled function"),
@@ -190,10 +208,11 @@ const REQUESTS: readonly (readonly [RegExp, (name: string) => Describe])[] = [
   })],
   [/^POST \/api\/admin\/impersonate$/, () => user("signed in as")],
   [/^POST \/api\/admin\/import\/(.+)$/, (table) => (arg) => ({
-    verb: "imported a file into",
+    verb: arg("source") === "" ? "imported a file into" : "copied",
     subject: table,
     to: href(["data", table]),
-    rest: arg("mode") === "replace" ? ", after deleting all of its documents" : "",
+    rest: (arg("source") === "" ? "" : ` from ${arg("source")}`) +
+      (arg("mode") === "replace" ? ", after deleting all of its documents" : ""),
   })],
   [/^(?:GET|POST) \/api\/admin\/export\/(.+)$/, (table) => (arg) => ({
     verb: arg("where") === "" ? "exported" : "exported filtered rows of",
@@ -201,9 +220,9 @@ const REQUESTS: readonly (readonly [RegExp, (name: string) => Describe])[] = [
     to: href(["data", table]),
   })],
   [/^GET \/api\/admin\/restore\/export\/(.+)$/, (table) => () => ({
-    verb: "exported",
+    verb: "read",
     subject: table,
-    rest: " from the prepared restore",
+    rest: " of the prepared restore",
   })],
   [/^POST \/api\/admin\/backups$/, () => plain("made a backup")],
   [/^GET \/api\/admin\/(?:scheduled-)?backups\/(.+)$/, (name) => () => ({
@@ -227,9 +246,9 @@ const REQUESTS: readonly (readonly [RegExp, (name: string) => Describe])[] = [
   [/^POST \/api\/admin\/restore$/, () => plain("prepared the restore of an uploaded archive")],
   [/^POST \/api\/admin\/restore\/point-in-time$/, () => plain("prepared the restore of a point in time")],
   [/^POST \/api\/admin\/restore\/point-in-time\/export\/(.+)$/, (table) => () => ({
-    verb: "exported",
+    verb: "read",
     subject: table,
-    rest: " from a point in time",
+    rest: " as of a point in time",
   })],
   [/^POST \/api\/admin\/restore\/restart$/, () => plain("restarted the server to apply a restore")],
   [/^DELETE \/api\/admin\/restore$/, () => plain("canceled the prepared restore")],

@@ -76,7 +76,13 @@ async function copyTable(
   source: Source,
   { table, mode }: { readonly table: string; readonly mode: string },
 ): Promise<void> {
-  const query = new URLSearchParams({ mode, format: "jsonl", detached: "true" });
+  const query = new URLSearchParams({
+    mode,
+    format: "jsonl",
+    detached: "true",
+    // For the audit log.
+    source: nameOf(source),
+  });
   await runPageTask({ view: "backups", text: `Copying ${table}…` }, async ({ report }) => {
     const isStaged = "stagedAt" in source;
     if (!isStaged) report("Rebuilding and verifying the earlier state…");
@@ -94,6 +100,12 @@ async function copyTable(
       `${countOf(imported, "document")} copied to ${table}.${isStaged ? await canceled(source) : ""}`,
     );
   });
+}
+
+function nameOf(source: Source): string {
+  if ("stagedAt" in source) return "a prepared restore";
+  if ("backup" in source) return `the backup ${decodeURIComponent(source.backup.split("/").at(-1) ?? "")}`;
+  return `the state of ${source.toTime}`;
 }
 
 async function documentsOf(table: string, source: Source): Promise<Blob> {

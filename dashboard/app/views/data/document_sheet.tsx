@@ -116,13 +116,15 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
   }
 
   /** @param text The editor's text of the new version. */
-  async function replaceWith(own: Fields, { id, before, text, message }: {
+  async function replaceWith(own: Fields, { id, before, text, message, restored }: {
     readonly id: string;
     readonly before: Fields;
     readonly text: string;
     readonly message: string;
+    /** Time of an earlier state that is stored again. */
+    readonly restored?: number;
   }): Promise<void> {
-    await replace({ id, document: own, seen: before });
+    await replace({ id, document: own, seen: before, ...(restored !== undefined && { restored }) });
     showToast(message, {
       action: {
         text: "Undo",
@@ -137,16 +139,17 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
   }
 
   /** Stores an earlier state of the document, or inserts it again if it was deleted. */
-  async function restore(id: string, earlier: Fields): Promise<void> {
+  async function restore(id: string, earlier: Fields, at: number): Promise<void> {
     const own = ownFields(earlier);
     // After an undo the sheet shows again that the document does not exist.
-    if (document === undefined) await insertOne(earlier, { message: "Restored" });
+    if (document === undefined) await insertOne(earlier, { message: "Restored", restored: at });
     else {
       await replaceWith(own, {
         id,
         before: ownFields(document),
         text: JSON.stringify(own, null, 2),
         message: "Restored",
+        restored: at,
       });
     }
     setShowsHistory(false);
@@ -156,12 +159,18 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
   const savable = !readOnly && !busy && (dirty || documentId === null);
   useSaveKey(savable ? () => void save() : null);
 
-  async function insertOne(document: Fields, { message, undone }: {
+  async function insertOne(document: Fields, { message, undone, restored }: {
     readonly message: string;
+    /** Time of an earlier state that is stored again. */
+    readonly restored?: number;
     /** Called after an undo if the removed document is open. Optional. */
     readonly undone?: () => void;
   }): Promise<void> {
-    const { ids: [id] } = await insert({ table: table.name, documents: [document] });
+    const { ids: [id] } = await insert({
+      table: table.name,
+      documents: [document],
+      ...(restored !== undefined && { restored }),
+    });
     if (id === undefined) return;
     onOpen(id);
     showToast(message, {
@@ -235,7 +244,7 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
       {found === undefined && documentId !== null && <Loading />}
       {found === null && documentId !== null && (
         <Empty title="Document not found">
-          <p>If it was deleted, its history shows who deleted it, and you can restore it there.</p>
+          <p>Its history shows what the replica, the audit log and backups know about it.</p>
           <Button onClick={() => setShowsHistory(true)}>History</Button>
         </Empty>
       )}
@@ -292,8 +301,11 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
       {showsHistory && documentId !== null && (
         <Suspense>
           <DocumentHistory
+            table={table.name}
             id={documentId}
-            onRestore={readOnly ? null : (earlier) => void attempt(() => restore(documentId, earlier))}
+            onRestore={readOnly
+              ? null
+              : (earlier, at) => void attempt(() => restore(documentId, earlier, at))}
             cannotRestore={dirty ? "Save or discard your changes to restore an earlier state." : null}
             onClose={() => setShowsHistory(false)}
           />

@@ -62,8 +62,7 @@ export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
   async function explain(): Promise<void> {
     setBusy(true);
     await attempt(async () => {
-      const call = [fact.path, args()].map((each) => JSON.stringify(each)).join(", ");
-      setTraced(await runTraced({ source: `async (ctx) => await ctx.runQuery(${call})`, as }));
+      setTraced(await runTraced({ path: fact.path, args: args(), as }));
       setResult(null);
     });
     setBusy(false);
