@@ -13,6 +13,7 @@ import "./shell/route.ts";
 import "./shell/theme.ts";
 import "./shell/views.ts";
 import "./ui/controls.tsx";
+import "./ui/focus.ts";
 import "./ui/toasts.tsx";
 import "./ui/view.tsx";
 import "./ui/format.tsx";

@@ -6,23 +6,46 @@ import { api } from "../server/api.ts";
 import { adminSession } from "../server/admin_session.ts";
 import { useRole } from "../ui/access.tsx";
 import { Icon, type IconName } from "../ui/controls.tsx";
-import { useState } from "react";
+import { type RefObject, useEffect, useRef, useState } from "react";
 import { useQuery } from "syncline/react";
 import { hrefOfDocument } from "../views/data/cell.tsx";
 import { ERRORS } from "../server/outcomes.ts";
 import { labelOf, sectionsOf } from "../ui/setting_words.ts";
+import { focusedElement, restoreFocus } from "../ui/focus.ts";
 import { href } from "./route.ts";
 import { toggleTheme } from "./theme.ts";
 import { views } from "./views.ts";
 
-export function Palette({ open, onClose }: { readonly open: boolean; readonly onClose: () => void }) {
+/** Keys typed before the palette has opened, and the time of the first one by `performance.now()`. */
+export type Typed = { text: string; readonly at: number } | null;
+
+export function Palette({ typed, onClose }: {
+  /** Set to `null` when the palette has the focus. */
+  readonly typed: RefObject<Typed>;
+  readonly onClose: () => void;
+}) {
+  const [openedFrom] = useState(focusedElement);
+  const left = useRef(false);
   return (
-    <Dialog.Root open={open} onOpenChange={(now) => now || onClose()}>
+    <Dialog.Root open onOpenChange={(now) => now || onClose()}>
       <Dialog.Portal>
         <Dialog.Overlay className="overlay" />
-        <Dialog.Content className="dialog palette" aria-describedby={undefined}>
+        <Dialog.Content
+          className="dialog palette"
+          aria-describedby={undefined}
+          onCloseAutoFocus={(event) => {
+            event.preventDefault();
+            restoreFocus(left.current ? null : openedFrom);
+          }}
+        >
           <Dialog.Title className="sr-only">Command palette</Dialog.Title>
-          <Entries done={onClose} />
+          <Entries
+            typed={typed}
+            onChosen={() => {
+              left.current = true;
+              onClose();
+            }}
+          />
         </Dialog.Content>
       </Dialog.Portal>
     </Dialog.Root>
@@ -67,6 +90,23 @@ function partialScoreOf(
   return matched === 0 ? 0 : 0.5 * matched / wanted.join("").length;
 }
 
+type Group = readonly [heading: string, entries: readonly Entry[]];
+
+/** Returns the entries that match, best first, in groups with the best match first. */
+function matchesOf(groups: readonly Group[], text: string): readonly Group[] {
+  if (text.trim() === "") return groups;
+  const scored = (score: typeof scoreOf) =>
+    groups.map(([heading, entries]) => ({
+      heading,
+      entries: entries.map((entry) => ({ entry, score: score(entry.value, text, keywordsOf(entry)) }))
+        .filter(({ score }) => score > 0).toSorted((a, b) => b.score - a.score),
+    })).filter(({ entries }) => entries.length > 0);
+  const whole = scored(scoreOf);
+  return (whole.length > 0 ? whole : scored(partialScoreOf))
+    .toSorted((a, b) => (b.entries[0]?.score ?? 0) - (a.entries[0]?.score ?? 0))
+    .map(({ heading, entries }) => [heading, entries.map(({ entry }) => entry)]);
+}
+
 /** Unlike `go`, asks about unsaved edits. */
 function visit(...to: Parameters<typeof href>): void {
   location.hash = href(...to);
@@ -95,20 +135,21 @@ const DAY_MS = 86_400_000;
 /** Matches document IDs. */
 const ID = /^[0-9a-z]{16,64}$/;
 
-function Entries({ done }: { readonly done: () => void }) {
-  const [text, setText] = useState("");
+function Entries({ typed, onChosen }: { readonly typed: RefObject<Typed>; readonly onChosen: () => void }) {
+  const [text, setText] = useState(typed.current?.text ?? "");
+  useEffect(() => {
+    if (typed.current !== null) setText(typed.current.text);
+    typed.current = null;
+  }, [typed]);
   const role = useRole();
   const isOffered = ({ needs }: Entry) => needs === undefined || role !== undefined && isAllowed(role, needs);
   const groups = useEntries(text.trim()).map(([heading, entries]): Group => [
     heading,
     entries.filter(isOffered),
   ]);
-  const matchesAll = groups.some(([, entries]) =>
-    entries.some((entry) => scoreOf(entry.value, text, keywordsOf(entry)) > 0)
-  );
-  const score = matchesAll ? scoreOf : partialScoreOf;
   return (
-    <Command label="Command palette" filter={score}>
+    // The library would keep entries highlighted that no longer match when users are found.
+    <Command label="Command palette" shouldFilter={false}>
       <Command.Input
         placeholder="Go to a table, a function, a view…"
         autoFocus
@@ -117,20 +158,19 @@ function Entries({ done }: { readonly done: () => void }) {
       />
       <Command.List>
         <Command.Empty>No results.</Command.Empty>
-        {bestFirst(groups, text, score).map(([heading, entries]) =>
+        {matchesOf(groups, text).map(([heading, entries]) =>
           entries.length > 0 && (
             <Command.Group key={heading} heading={heading}>
-              {entries.map((entry) => (
+              {entries.map(({ icon, text, value, run }) => (
                 <Command.Item
-                  key={entry.value}
-                  value={entry.value}
-                  keywords={keywordsOf(entry)}
+                  key={value}
+                  value={value}
                   onSelect={() => {
-                    done();
-                    entry.run();
+                    onChosen();
+                    run();
                   }}
                 >
-                  <Icon name={entry.icon} /> {entry.text}
+                  <Icon name={icon} /> {text}
                 </Command.Item>
               ))}
             </Command.Group>
@@ -141,14 +181,26 @@ function Entries({ done }: { readonly done: () => void }) {
   );
 }
 
-type Group = readonly [heading: string, entries: readonly Entry[]];
-
-/** Sorts groups by their best match. The library only sorts the entries of a group. */
-function bestFirst(groups: readonly Group[], text: string, score: typeof scoreOf): readonly Group[] {
-  if (text.trim() === "") return groups;
-  const bestOf = ([, entries]: Group) =>
-    Math.max(0, ...entries.map((entry) => score(entry.value, text, keywordsOf(entry))));
-  return groups.toSorted((a, b) => bestOf(b) - bestOf(a));
+/** The document with an ID, or what is known about a deleted one. */
+function useDocument(id: string | null): readonly Entry[] {
+  const found = useQuery(api.data.get, id === null ? "skip" : { id });
+  const table = useQuery(api.data.tableOf, id === null ? "skip" : { id });
+  if (id === null || found === undefined) return [];
+  const owner = found?.table ?? table ?? null;
+  return [
+    ...owner === null ? [] : [{
+      icon: "data" as const,
+      text: `${id} of ${owner}${found === null ? " does not exist: see its history" : ""}`,
+      value: id,
+      run: () => location.hash = hrefOfDocument(owner, id),
+    }],
+    {
+      icon: "audit",
+      text: `Entries of the audit log with ${id}`,
+      value: `${id} in the audit log`,
+      run: () => visit(["audit"], { text: id }),
+    },
+  ];
 }
 
 function useEntries(text: string): readonly Group[] {
@@ -161,17 +213,9 @@ function useEntries(text: string): readonly Group[] {
       ? "skip"
       : { search: text, paginationOpts: { numItems: USERS_FOUND, cursor: null } },
   )?.page ?? [];
-  const named = useQuery(api.data.get, ID.test(text) ? { id: text } : "skip") ?? null;
+  const documents = useDocument(ID.test(text) ? text : null);
   return [
-    [
-      "Documents",
-      named === null ? [] : [{
-        icon: "data",
-        text: `${text} of ${named.table}`,
-        value: text,
-        run: () => location.hash = hrefOfDocument(named.table, text),
-      }],
-    ],
+    ["Documents", documents],
     [
       "Views",
       views.map(({ name, title, icon, words }) => ({
@@ -196,7 +240,7 @@ function useEntries(text: string): readonly Group[] {
           icon: "data" as const,
           text: `Import into ${name}…`,
           value: `import into ${name}`,
-          words: ["csv jsonl json lines file upload documents load"],
+          words: ["csv jsonl json lines file upload documents load rows"],
           needs: "editor" as const,
           run: () => visit(["data", name], { make: "import" }),
         }],
@@ -246,6 +290,48 @@ function useEntries(text: string): readonly Group[] {
 }
 
 const actions: readonly Entry[] = [
+  {
+    icon: "audit",
+    text: "Find who changed or deleted a document",
+    value: "Find who changed or deleted a document",
+    words: ["removed edited history audit undo"],
+    run: () => visit(["audit"], { action: "_admin/data:" }),
+  },
+  {
+    icon: "data",
+    text: "Undo a wrong edit of a document",
+    value: "Undo a wrong edit of a document",
+    words: ["restore earlier state history change"],
+    run: () => visit(["data"]),
+  },
+  {
+    icon: "data",
+    text: "Export documents of a table",
+    value: "Export documents of a table",
+    words: ["csv json lines download"],
+    run: () => visit(["data"]),
+  },
+  {
+    icon: "logs",
+    text: "Export runs and errors",
+    value: "Export runs and errors",
+    words: ["logs json lines download failures"],
+    run: () => visit(["logs"]),
+  },
+  {
+    icon: "functions",
+    text: "Slow queries and missing indexes",
+    value: "Slow queries and missing indexes",
+    words: ["slowest query index performance explain"],
+    run: () => visit(["functions"]),
+  },
+  {
+    icon: "key",
+    text: "Rotate a deploy key or API key",
+    value: "Rotate a deploy key or API key",
+    words: ["replace revoke token"],
+    run: () => visit(["deploying"]),
+  },
   {
     icon: "backups",
     text: "Back up now",

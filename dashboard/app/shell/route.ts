@@ -1,8 +1,5 @@
 /** Routing: the part of the address after `#`, so that every view can be linked to and works with the back button. */
-import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
-import type { AdminRole } from "../../../mod/functions/admin_roles.ts";
-import { useRefusal, useRole } from "../ui/access.tsx";
-import { showToast } from "../ui/toasts.tsx";
+import { useMemo, useSyncExternalStore } from "react";
 
 export interface Route {
   /** Parts of the path; the first one names the view. */
@@ -108,34 +105,4 @@ export function replace(...to: Parameters<typeof href>): void {
 export function useRoute(): Route {
   const hash = useSyncExternalStore(subscribe, () => shown);
   return useMemo(() => parse(hash), [hash]);
-}
-
-/**
- * State of a "create" dialog, which an address with `make` opens as well.
- *
- * @param path Path of the view, which is read when the address asks for the dialog.
- */
-export function useCreateDialog(
-  path: readonly string[],
-  { needs, make = "true" }: {
-    /** Role without which the address does not open the dialog. */
-    readonly needs: AdminRole;
-    /** Value of `make` that opens this dialog. */
-    readonly make?: string;
-  },
-): readonly [open: boolean, setOpen: (open: boolean) => void] {
-  const { search } = useRoute();
-  const asked = search.get("make") === make;
-  const isKnown = useRole() !== undefined;
-  const refusal = useRefusal(needs);
-  const [open, setOpen] = useState(false);
-  useEffect(() => {
-    if (!asked || !isKnown) return;
-    if (refusal === undefined) setOpen(true);
-    else showToast(`${refusal}.`, { tone: "bad" });
-    // Remove the parameter so that a shared link or the back button does not open the dialog again.
-    const { make: _, ...others } = Object.fromEntries(search);
-    replace(path, others);
-  }, [asked, isKnown, refusal]);
-  return [open, setOpen];
 }

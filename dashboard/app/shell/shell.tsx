@@ -7,6 +7,7 @@ import {
   Suspense,
   useEffect,
   useLayoutEffect,
+  useRef,
   useState,
 } from "react";
 import { useConnectionState, useQuery } from "syncline/react";
@@ -19,6 +20,7 @@ import { Empty, Loading, NO_ANSWER, View } from "../ui/view.tsx";
 import { href, useRoute } from "./route.ts";
 import { toggleTheme } from "./theme.ts";
 import { viewGroups } from "./view_names.ts";
+import type { Typed } from "./palette.tsx";
 import { viewNamed } from "./views.ts";
 
 /** Opens the search. */
@@ -37,6 +39,7 @@ export function Shell() {
   const { path: [name = "overview"] } = useRoute();
   const [navOpen, setNavOpen] = useState(false);
   const [palette, setPalette] = useState(false);
+  const typed = useRef<Typed>(null);
   const [help, setHelp] = useState(false);
   const environment = useQuery(api.settings.environment);
   useEffect(() => {
@@ -53,6 +56,18 @@ export function Shell() {
       if ((event.metaKey || event.ctrlKey) && event.key.toLowerCase() === "k") {
         event.preventDefault();
         setPalette((open) => !open);
+        typed.current = { text: "", at: performance.now() };
+        return;
+      }
+      // The palette has not opened yet.
+      const early = typed.current;
+      if (
+        early !== null && performance.now() - early.at < TYPED_MS && event.key.length === 1 &&
+        !event.ctrlKey && !event.metaKey
+      ) {
+        event.preventDefault();
+        early.text += event.key;
+        return;
       }
       if (event.key === "?" && !isTyping(event.target)) setHelp(true);
       if (event.key === "Escape") setNavOpen(false);
@@ -96,11 +111,14 @@ export function Shell() {
           <TaskStrip />
         </Part>
       </div>
-      <Part>{palette && <Palette open onClose={() => setPalette(false)} />}</Part>
+      <Part>{palette && <Palette typed={typed} onClose={() => setPalette(false)} />}</Part>
       <Part>{help && <Shortcuts onClose={() => setHelp(false)} />}</Part>
     </div>
   );
 }
+
+/** How long keys are kept for a palette that does not open. */
+const TYPED_MS = 3_000;
 
 /** Whether keys are text. */
 function isTyping(target: EventTarget | null): boolean {
@@ -139,6 +157,9 @@ function Side(
   const me = useQuery(api.administrators.me);
   return (
     <aside className="side" data-open={open}>
+      <Button className="skip" onClick={() => document.getElementById("view")?.focus()}>
+        Skip to content
+      </Button>
       <a className="brand" href={href(["overview"])}>
         <img src="./icon.svg" alt="" width="20" height="20" /> Syncline
       </a>

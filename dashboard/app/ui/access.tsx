@@ -1,6 +1,6 @@
 /**
- * What the role of the signed-in administrator allows. Controls that need a higher role are disabled and explain why, in the words
- * of the server, which enforces the roles.
+ * The role of the signed-in administrator. Controls that need a higher role are disabled and explain why, in the words of the
+ * server, which enforces the roles.
  */
 import { createContext, type ReactNode, use } from "react";
 import { useQuery } from "syncline/react";

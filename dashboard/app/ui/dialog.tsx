@@ -4,9 +4,10 @@
  */
 import { Dialog as Parts } from "radix-ui";
 import type { AdminRole } from "../../../mod/functions/admin_roles.ts";
-import { type ReactNode, useEffect, useId, useRef, useState } from "react";
+import { type ReactNode, useEffect, useId, useMemo, useRef, useState } from "react";
 import { answerHeldRoute, currentRoute, holdRoute, useHeldRoute } from "../shell/route.ts";
 import { Button, Icon } from "./controls.tsx";
+import { focusedElement, restoreFocus } from "./focus.ts";
 import { attempt } from "./toasts.tsx";
 
 export interface DialogProps {
@@ -20,7 +21,7 @@ export interface DialogProps {
   readonly form?: "middle" | "large" | "side";
   /** Whether there are unsaved edits other than in fields of a form, which are detected. */
   readonly unsaved?: boolean;
-  /** Selector of the element that gets the focus afterwards. Default: the one that had it before. */
+  /** Selector of the element that gets the focus afterwards. Default: the one that had it before, or the view. */
   readonly focusAfter?: string;
 }
 
@@ -28,6 +29,8 @@ export function Dialog(
   { title, text, open, onClose, children, footer, form = "middle", unsaved = false, focusAfter }: DialogProps,
 ) {
   const content = useRef<HTMLDivElement>(null);
+  /** Element that had the focus when the dialog opened. */
+  const openedFrom = useMemo(() => open ? focusedElement() : null, [open]);
   const [edited, setEdited] = useState(false);
   const [closing, setClosing] = useState(false);
   const check = () => setEdited(hasEdits(content.current));
@@ -80,10 +83,9 @@ export function Dialog(
             content.focus();
           }}
           onCloseAutoFocus={(event) => {
-            const target = focusAfter === undefined ? null : document.querySelector(focusAfter);
-            if (!(target instanceof HTMLElement) || document.querySelector("[role=dialog]")) return;
             event.preventDefault();
-            target.focus();
+            const target = focusAfter === undefined ? null : document.querySelector(focusAfter);
+            restoreFocus(target, openedFrom);
           }}
           {...(text ? {} : { "aria-describedby": undefined })}
         >

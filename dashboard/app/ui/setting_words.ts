@@ -56,7 +56,9 @@ const SECTIONS: readonly SectionSpec[] = [
   {
     name: "alerts",
     title: "Alerts",
-    words: "set alert notify webhook slack discord email",
+    words:
+      "set alert notify webhook slack discord email age of backups error rate latency disk space certificate " +
+      "replication lag cron",
     text: "Recipients of messages about issues of the overview, when they begin and when they end.",
     settings: /^alert/,
     test: "alerts",

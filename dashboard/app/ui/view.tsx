@@ -1,7 +1,12 @@
 /** Layout of a view: header, cards, and empty and loading states. */
-import { type CSSProperties, type ReactNode, useEffect, useState } from "react";
+import { type CSSProperties, type ReactNode, useEffect, useRef, useState } from "react";
 import { useConnectionState } from "syncline/react";
+import { isFocusLost } from "./focus.ts";
 
+/** Whether a view was shown since the page was loaded. */
+let hasShownView = false;
+
+/** A view. If the element with the focus is gone, such as an entry of the command palette, the view gets the focus. */
 export function View(
   { title, text, actions, children }: {
     readonly title: string;
@@ -10,8 +15,14 @@ export function View(
     readonly children: ReactNode;
   },
 ) {
+  const main = useRef<HTMLElement>(null);
+  // A page that loads keeps the focus at its start, so that the link to the content comes first.
+  useEffect(() => {
+    if (hasShownView && isFocusLost()) main.current?.focus({ preventScroll: true });
+    hasShownView = true;
+  }, []);
   return (
-    <main className="view" id="view" tabIndex={-1}>
+    <main className="view" id="view" tabIndex={-1} ref={main}>
       <header className="view-head">
         <div className="grow">
           <h1>{title}</h1>

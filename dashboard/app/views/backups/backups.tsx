@@ -2,7 +2,8 @@
 import { type ChangeEvent, useRef, useState } from "react";
 import { adminSession } from "../../server/admin_session.ts";
 import type { Backup, BackupList, StagedRestore as Staged } from "../../server/stats.ts";
-import { href, replace, useCreateDialog, useRoute } from "../../shell/route.ts";
+import { href, replace, useRoute } from "../../shell/route.ts";
+import { useCreateDialog } from "../../ui/create_dialog.ts";
 import { Badge, Button, CheckField, Icon } from "../../ui/controls.tsx";
 import { Dialog, useConfirm } from "../../ui/dialog.tsx";
 import { runPageTask, useIsBusy } from "../../ui/page_tasks.ts";

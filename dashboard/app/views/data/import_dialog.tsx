@@ -38,6 +38,14 @@ export function ImportDialog(
   const [report, setReport] = useState<Report | null>(null);
   const [error, setError] = useState<string | null>(null);
   const ready = report !== null && report.faults.length === 0;
+  const submitButton = useRef<HTMLButtonElement>(null);
+  const isChecking = checking !== null;
+  const wasChecking = useRef(false);
+  // The button was disabled during the check, which took its focus.
+  useEffect(() => {
+    if (wasChecking.current && !isChecking) submitButton.current?.focus();
+    wasChecking.current = isChecking;
+  }, [isChecking]);
 
   async function readColumns(file: File | undefined): Promise<void> {
     setMapping(null);
@@ -96,8 +104,8 @@ export function ImportDialog(
       footer={
         <>
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" form="import" tone="accent" disabled={checking !== null}>
-            {checking !== null ? "Checking…" : ready ? `Import ${rowsText(report.rows)}` : "Check file"}
+          <Button type="submit" form="import" tone="accent" disabled={isChecking} ref={submitButton}>
+            {isChecking ? "Checking…" : ready ? `Import ${rowsText(report.rows)}` : "Check file"}
           </Button>
         </>
       }
@@ -158,8 +166,8 @@ function Mapping({ columns, fields, choices, required, onChange }: {
         <Table head={["Column", "First values", "Field"]}>
           {columns.map(({ name, examples }, at) => (
             <tr key={at}>
-              <td>{name || <span className="quiet">(no name)</span>}</td>
-              <td className="quiet">{examples.join(", ")}</td>
+              <td className="wrap">{name || <span className="quiet">(no name)</span>}</td>
+              <td className="quiet wrap">{examples.join(", ")}</td>
               <td>
                 <select
                   className="input fit"

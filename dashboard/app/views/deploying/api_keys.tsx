@@ -2,7 +2,7 @@
 import { useState } from "react";
 import { useAction, useMutation, useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
-import { useCreateDialog } from "../../shell/route.ts";
+import { useCreateDialog } from "../../ui/create_dialog.ts";
 import { Badge, Button, Icon, TextField } from "../../ui/controls.tsx";
 import { FormDialog, useConfirm } from "../../ui/dialog.tsx";
 import { Time } from "../../ui/format.tsx";

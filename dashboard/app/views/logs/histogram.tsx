@@ -21,13 +21,13 @@ interface Marker {
   readonly deploy: ServedTime;
   /** Position of its line, in percent of the width. */
   readonly left: number;
-  /** Deploys that its name stands for, newest first. Empty if its name would cover that of a later deploy. */
+  /** Deploys that its name covers, newest first. Empty if its name would overlap that of a later deploy. */
   readonly named: readonly ServedTime[];
   /** Whether its name is to the left of its line, at the right edge. */
   readonly isLeft: boolean;
 }
 
-/** Places the names of deploys, oldest first, from right to left. A name also stands for the earlier deploys that it leaves no space for. */
+/** Places the names of deploys, oldest first, from right to left. A name also covers earlier deploys without enough space. */
 function markersOf(
   deploys: readonly ServedTime[],
   { start, end, width }: { readonly start: number; readonly end: number; readonly width: number },

@@ -2,7 +2,8 @@
 import { type FormEvent, useState } from "react";
 import { useAction } from "syncline/react";
 import { api } from "../../server/api.ts";
-import { currentRoute, go, href, replace, useCreateDialog, useRoute } from "../../shell/route.ts";
+import { currentRoute, go, href, replace, useRoute } from "../../shell/route.ts";
+import { useCreateDialog } from "../../ui/create_dialog.ts";
 import { Badge, Button, CheckField, Icon, SearchBar, TextField } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Time } from "../../ui/format.tsx";
