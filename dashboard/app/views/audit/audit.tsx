@@ -7,7 +7,7 @@ import { Card, Empty, Table, View } from "../../ui/view.tsx";
 import { Time } from "../../ui/format.tsx";
 import { ListEnd, useLiveList } from "../../ui/use_request.tsx";
 import { useCallerNames } from "../../ui/caller_names.ts";
-import { Entry, subjectOf } from "./entry.tsx";
+import { Entry, subjectOf } from "../../ui/audit_entry.tsx";
 
 /** Prefixes of an entry's action, with their labels. */
 const SUBJECTS = [

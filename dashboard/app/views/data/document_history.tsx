@@ -15,7 +15,7 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { Time } from "../../ui/format.tsx";
 import { ListEnd, useLiveList, useRequest } from "../../ui/use_request.tsx";
 import { Empty, Loading, Table } from "../../ui/view.tsx";
-import { Entry } from "../audit/entry.tsx";
+import { Entry } from "../../ui/audit_entry.tsx";
 
 /** Stores an earlier state, given with its time. */
 type Restore = (document: Fields, at: number) => void;
