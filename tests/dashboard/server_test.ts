@@ -609,6 +609,9 @@ testDashboard("overview, files, schedule, backups and replication", {
     const now = await notes();
     assert.deepEqual(now.find(({ _id }) => _id === lost._id), lost);
     assert.ok(now.some(({ _id }) => _id === added));
+    // The target was unusable when it was listed last.
+    await go("overview");
+    await go("backups");
     await copy(/^More about scheduled-/);
     assert.deepEqual(await notes(), now);
   });

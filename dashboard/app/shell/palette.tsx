@@ -55,8 +55,8 @@ export function Palette({ typed, onClose }: {
 const wordsOf = (text: string) => text.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean);
 
 /**
- * Ranks a match at the start of a word above one inside the name, and names above keywords. Each word of the search may match
- * another word of the entry.
+ * Ranks a match at the start of the name above one at the start of its words, that above one inside a word, and names above
+ * keywords. Each word of the search may match another word of the entry.
  */
 function scoreOf(value: string, search: string, keywords: readonly string[] = []): number {
   const wanted = search.trim().toLowerCase();
@@ -65,7 +65,8 @@ function scoreOf(value: string, search: string, keywords: readonly string[] = []
   const begin = (words: readonly string[]) =>
     wantedWords.length > 0 && wantedWords.every((wanted) => words.some((word) => word.startsWith(wanted)));
   const words = wordsOf(value);
-  if (name.startsWith(wanted) || begin(words)) return 1;
+  if (name.startsWith(wanted)) return 1;
+  if (begin(words)) return 0.9;
   if (name.includes(wanted)) return 0.7;
   return begin([...words, ...keywords.flatMap(wordsOf)]) ? 0.5 : 0;
 }

@@ -83,13 +83,13 @@ export function AllFunctions() {
               ? (
                 <>
                   Functions that do not exist <KindBadge kind={kind} />
-                  <div className="quiet small">
+                  <p className="quiet small">
                     Clients call names that the live version lacks. The{" "}
                     <a href={href(["logs"], { kind, outcome: "user_error", text: "There is no function" })}>
                       logs
                     </a>{" "}
                     name them.
-                  </div>
+                  </p>
                 </>
               )
               : (
