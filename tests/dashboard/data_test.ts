@@ -900,6 +900,14 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
       await checkRefused(other.getByRole("menuitem", { name }), "editors and owners");
     }
     await other.keyboard.press("Escape");
+    await other.keyboard.press("Control+k");
+    await other.getByPlaceholder("Go to a table").fill("orders");
+    await other.getByRole("option", { name: "orders", exact: true }).waitFor();
+    assert.equal(await other.getByRole("option", { name: "Import into orders…" }).count(), 0);
+    await other.keyboard.press("Escape");
+    await other.goto(`${server.url}/_/#/data/orders?make=import`);
+    await other.locator(".toast", { hasText: "Only editors and owners may do this." }).waitFor();
+    assert.equal(await other.getByRole("dialog").count(), 0);
     await other.goto(`${server.url}/_/#/data/orders/${id}`);
     await other.getByText("Read-only: only editors and owners may do this.").waitFor();
     assert.equal(await editor(other).getAttribute("aria-readonly"), "true");
