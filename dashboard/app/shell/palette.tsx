@@ -148,9 +148,14 @@ function Entries({ typed, onChosen }: { readonly typed: RefObject<Typed>; readon
     heading,
     entries.filter(isOffered),
   ]);
+  const root = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    // The library highlights nothing if the highlighted entry is replaced, such as by users that were found.
+    if (root.current?.querySelector("[role=option][aria-selected=true]") !== null) return;
+    root.current.dispatchEvent(new KeyboardEvent("keydown", { key: "Home", bubbles: true }));
+  });
   return (
-    // The library would keep entries highlighted that no longer match when users are found.
-    <Command label="Command palette" shouldFilter={false}>
+    <Command label="Command palette" shouldFilter={false} ref={root}>
       <Command.Input
         placeholder="Go to a table, a function, a view…"
         autoFocus
