@@ -974,10 +974,17 @@ testDashboard("overview, files, schedule, backups and replication", {
     await checkRefused(control("Back up now"), "editors and owners");
     await checkRefused(control("Restore from a file…"), "owners");
     await checkRefused(control("Copy one table…"), "owners");
-    await checkRefused(control("Restore this state…"), "owners");
+    await checkRefused(control("Restore everything…"), "owners");
     await checkRefused(control("Upload a snapshot"), "editors and owners");
     await control(/^More about backup-/).click();
-    for (const [name, roles] of [["Verify", "editors and owners"], ["Delete", "owners"]] as const) {
+    for (
+      const [name, roles] of [
+        ["Verify", "editors and owners"],
+        ["Copy one table…", "owners"],
+        ["Restore everything…", "owners"],
+        ["Delete", "owners"],
+      ] as const
+    ) {
       await checkRefused(other.getByRole("menuitem", { name }), roles);
     }
     await other.context().close();
@@ -1059,6 +1066,10 @@ testDashboard(
         await go("data/notes");
         await choose("More about this table", "Restore an earlier state…");
         await waitForText("No earlier state is stored");
+        await keys("Escape");
+        await button("Back up now").click();
+        await button("Back up").click();
+        await button(/^More about backup-/).waitFor();
       },
     );
 
