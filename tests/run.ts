@@ -127,6 +127,8 @@ async function writeImportMap(program: string, folder: string): Promise<string> 
   const map = new Map<string, string>();
   for (const [name, address] of Object.entries(imports)) {
     map.set(name, address.startsWith("./") ? new URL(address, root).href : address);
+    // Entries of deno.json include the modules of a package.
+    if (address.startsWith("npm:")) map.set(`${name}/`, `${address.replace("npm:", "npm:/")}/`);
   }
   const programRoot = "mod/kit/processes/program_root.ts";
   map.set(new URL(programRoot, root).href, pathToFileURL(join(program, programRoot)).href);

@@ -55,8 +55,8 @@ export function Shell() {
     const onKey = (event: KeyboardEvent) => {
       if ((event.metaKey || event.ctrlKey) && event.key.toLowerCase() === "k") {
         event.preventDefault();
-        setPalette((open) => !open);
-        typed.current = { text: "", at: performance.now() };
+        setPalette(!palette);
+        typed.current = palette ? null : { text: "", at: performance.now() };
         return;
       }
       // The palette has not opened yet.
@@ -74,7 +74,7 @@ export function Shell() {
     };
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
-  }, []);
+  }, [palette]);
   const entry = viewNamed(name);
   return (
     <div className="shell">

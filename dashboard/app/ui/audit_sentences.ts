@@ -208,10 +208,11 @@ const REQUESTS: readonly (readonly [RegExp, (name: string) => Describe])[] = [
   })],
   [/^POST \/api\/admin\/impersonate$/, () => user("signed in as")],
   [/^POST \/api\/admin\/import\/(.+)$/, (table) => (arg) => ({
-    verb: arg("source") === "" ? "imported a file into" : "copied",
+    verb: "imported a file into",
     subject: table,
     to: href(["data", table]),
-    rest: (arg("source") === "" ? "" : ` from ${arg("source")}`) +
+    // The client names it.
+    rest: (arg("source") === "" ? "" : ` (source given: ${arg("source")})`) +
       (arg("mode") === "replace" ? ", after deleting all of its documents" : ""),
   })],
   [/^(?:GET|POST) \/api\/admin\/export\/(.+)$/, (table) => (arg) => ({
@@ -239,9 +240,9 @@ const REQUESTS: readonly (readonly [RegExp, (name: string) => Describe])[] = [
     subject: name,
   })],
   [/^POST \/api\/admin\/(?:scheduled-)?backups\/[^/]+\/export\/(.+)$/, (table) => () => ({
-    verb: "exported",
+    verb: "read",
     subject: table,
-    rest: " from a backup",
+    rest: " of a backup",
   })],
   [/^POST \/api\/admin\/restore$/, () => plain("prepared the restore of an uploaded archive")],
   [/^POST \/api\/admin\/restore\/point-in-time$/, () => plain("prepared the restore of a point in time")],

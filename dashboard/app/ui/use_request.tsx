@@ -141,3 +141,16 @@ function isSilence(failure: unknown): boolean {
 export function isTemporary(failure: unknown): boolean {
   return isSilence(failure) || failure instanceof RequestError && failure.status === 503;
 }
+
+/** Delay before a changed filter is applied, so that typing does not query on every key. */
+const TYPING_MS = 250;
+
+/** Returns a value that has not changed for a moment. */
+export function useSettled(value: string): string {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), TYPING_MS);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return settled;
+}

@@ -1,9 +1,9 @@
 /** Earlier states of one document, read from the segments of a replica and the snapshot before them. */
 import { join } from "node:path";
 import { checkDatabaseSchema, openExport, readRow, UnusableDatabaseError } from "../../engine/mod.ts";
-import { removeIfThere } from "../../kit/durable_files.ts";
+import { isDiskFull, removeIfThere } from "../../kit/durable_files.ts";
 import { LocationError } from "../../kit/locations/object_store.ts";
-import { ArchiveError, archiveNames, extractArchive } from "../backups/archive/mod.ts";
+import { ArchiveError, archiveNames, extractArchive, UnpackSpaceError } from "../backups/archive/mod.ts";
 import { replicationLimits } from "../limits.ts";
 import { type Generation, generationsOf, planRestore, type Segment, type Snapshot } from "./history.ts";
 import { GENERATIONS } from "./names.ts";
@@ -87,7 +87,7 @@ export async function documentHistory(
   let before: DocumentHistory["before"] = null;
   // Earlier states may have been left out.
   if (newest.length === historyStatesMax) since = oldest?.at ?? since;
-  else if (oldest !== undefined) {
+  else if (oldest !== undefined && now() < until) {
     const snapshot = snapshotBefore(oldest, { generations, read });
     if (snapshot !== null && bytes + snapshot.file.size <= historyBytesMax && !isCreation(oldest, snapshot)) {
       before = await stateIn(target, snapshot, { id, folder });
@@ -138,7 +138,7 @@ async function stateIn(
     return { at, text: database.document(id) };
   } catch (error) {
     const isUnusable = error instanceof LocationError || error instanceof ArchiveError ||
-      error instanceof UnusableDatabaseError;
+      error instanceof UnusableDatabaseError || error instanceof UnpackSpaceError || isDiskFull(error);
     if (!isUnusable) throw error;
     return null;
   } finally {

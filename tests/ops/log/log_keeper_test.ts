@@ -198,6 +198,23 @@ Deno.test("[EL15] a search with a small share of the time ends early, and so doe
     assert.equal(typeof page?.histogram?.countedFrom, "number");
   }));
 
+Deno.test("[EL15] a histogram of a very long window has as many bars as asked, at most", () =>
+  inFolder((path) => {
+    const { keeper } = keeperOf(path);
+    using _keeper = keeper;
+    store(keeper, someRuns(3));
+    for (const filter of [{}, { caller: "user:absent" }]) {
+      const page = keeper.page({
+        filter,
+        limit: 1,
+        share: 1,
+        histogram: { from: 0, to: 8.64e15, bars: 120 },
+      });
+      const bars = page?.histogram?.bars.length ?? 0;
+      assert.ok(bars >= 80 && bars <= 120, String(bars));
+    }
+  }));
+
 Deno.test("[EL3] the log of the previous format is converted", () =>
   inFolder((path) => {
     const archive = Deno.readFileSync(new URL("support/format_2.db.gz", import.meta.url));

@@ -5,7 +5,7 @@ import { replace, useRoute } from "../../shell/route.ts";
 import { SearchBar } from "../../ui/controls.tsx";
 import { Card, Empty, Table, View } from "../../ui/view.tsx";
 import { Time } from "../../ui/format.tsx";
-import { ListEnd, useLiveList } from "../../ui/use_request.tsx";
+import { ListEnd, useLiveList, useSettled } from "../../ui/use_request.tsx";
 import { useCallerNames } from "../../ui/caller_names.ts";
 import { Entry, subjectOf } from "../../ui/audit_entry.tsx";
 
@@ -40,11 +40,12 @@ export function Audit() {
   const adminId = search.get("admin") ?? "";
   const action = search.get("action") ?? "";
   const text = search.get("text") ?? "";
+  const settled = useSettled(text.trim()).slice(0, TEXT_CHARS_MAX);
   const administrators = useQuery(api.administrators.list) ?? [];
   const list = useLiveList(api.audit.list, {
     ...(adminId !== "" && { adminId }),
     ...(action !== "" && { action }),
-    ...(text.trim() !== "" && { text: text.trim().slice(0, TEXT_CHARS_MAX) }),
+    ...(settled !== "" && { text: settled }),
   });
   const nameOf = useCallerNames(list.results.map(({ args }) => subjectOf(args)));
   const here = (changes: Record<string, string>) =>

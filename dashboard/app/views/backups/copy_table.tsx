@@ -44,6 +44,7 @@ export function CopyTable({ title, text = "", table, sourceOf, children, onDone,
       title={title}
       text={`Only this table changes, immediately and without a restart.${text}`}
       button="Copy table"
+      needs="owner"
       onSubmit={copy}
       onClose={onClose}
     >

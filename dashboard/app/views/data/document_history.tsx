@@ -110,7 +110,7 @@ export function DocumentHistory({ table, id, onRestore, cannotRestore, onClose }
   );
 }
 
-/** Entries of the audit log about a document, and a backup from before its changes. */
+/** Entries of the audit log about a document, and a backup from before its changes if the time of the first one is known. */
 function OtherSources({ table, id, until }: {
   readonly table: string;
   readonly id: string;
@@ -120,7 +120,8 @@ function OtherSources({ table, id, until }: {
   const entries = useLiveList(api.audit.list, { text: id });
   const nameOf = useCallerNames([]);
   const { value } = useRequest<BackupList>("/api/admin/backups");
-  const oldest = until ?? entries.results.at(-1)?._creationTime ?? Infinity;
+  const isKnown = until !== undefined || entries.status === "Exhausted" && entries.results.length > 0;
+  const oldest = isKnown ? until ?? entries.results.at(-1)?._creationTime ?? 0 : 0;
   const backup = value?.backups.filter(({ error }) => error === undefined)
     .map(({ createdAt }) => Date.parse(createdAt)).filter((at) => at < oldest).toSorted((a, b) => b - a)[0];
   return (
@@ -137,7 +138,7 @@ function OtherSources({ table, id, until }: {
       <ListEnd list={entries} />
       <h2>Earlier states</h2>
       <p>
-        {backup === undefined ? "No manual backup is older than these changes. " : (
+        {backup === undefined ? isKnown && "No manual backup is older than these changes. " : (
           <>
             A backup from before these changes is of <Time at={backup} />.{" "}
           </>

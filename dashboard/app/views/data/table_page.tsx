@@ -301,7 +301,11 @@ function TableMenu({ table, where, onSchema, onImport }: {
           { text: `Export ${isWhole(where) ? "" : "filtered rows "}as CSV`, run: () => exported("csv") },
           ...(isReadOnly(table) ? [] : [
             { text: "Import…", needs: "editor" as const, run: onImport },
-            { text: "Restore an earlier state…", run: () => go(["backups"], { table: table.name }) },
+            {
+              text: "Restore an earlier state…",
+              needs: "owner" as const,
+              run: () => go(["backups"], { table: table.name }),
+            },
             {
               text: "Delete all shown…",
               tone: "bad" as const,

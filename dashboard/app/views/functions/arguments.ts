@@ -117,6 +117,8 @@ export function useArguments({ path, kind, args }: FunctionFacts): Arguments {
     },
     runs,
     addRun(run) {
+      // Its arguments stay beside its result.
+      isEntered.current = true;
       const { runs } = entered.get(path) ?? NOTHING;
       const all = [{ ...run, id: nextId++ }, ...runs].slice(0, RUNS_MAX);
       remember(path, { runs: all });

@@ -69,7 +69,8 @@ const FORMATS = {
 
 function csvRow(cells: readonly (string | number | null)[]): string {
   const texts = cells.map((cell) => {
-    const text = String(cell ?? "");
+    // Spreadsheets would calculate texts of callers that begin like a formula.
+    const text = typeof cell === "string" ? cell.replace(/^[=+\-@\t\r]/, "'$&") : String(cell ?? "");
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   });
   return `${texts.join(",")}\r\n`;

@@ -10,6 +10,7 @@ import { showToast } from "../../ui/toasts.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { useIsBusy } from "../../ui/page_tasks.ts";
 import { Card, Empty, Table, View } from "../../ui/view.tsx";
+import { useSettled } from "../../ui/use_request.tsx";
 import { useCallerNames } from "../../ui/caller_names.ts";
 import { exportRuns } from "./export_runs.ts";
 import { RunHistogram } from "./histogram.tsx";
@@ -259,18 +260,6 @@ export function Logs() {
       )}
     </View>
   );
-}
-
-/** Delay before a changed filter is applied, so that typing does not query on every key. */
-const TYPING_MS = 250;
-
-function useSettled(value: string): string {
-  const [settled, setSettled] = useState(value);
-  useEffect(() => {
-    const timer = setTimeout(() => setSettled(value), TYPING_MS);
-    return () => clearTimeout(timer);
-  }, [value]);
-  return settled;
 }
 
 /** Names of filters that differ from those in the address. */

@@ -25,7 +25,11 @@ export const list = adminQuery({
     if (action === undefined && text === undefined) return await newestFirst.paginate(paginationOpts);
     return await newestFirst
       .filter((row) => row.action.startsWith(action ?? "") && (text === undefined || contains(row, text)))
-      .paginate({ ...paginationOpts, maximumRowsRead: opsLimits.adminRowsReadMax });
+      .paginate({
+        ...paginationOpts,
+        maximumRowsRead: opsLimits.adminRowsReadMax,
+        maximumCharsRead: opsLimits.adminPageCharsMax,
+      });
   },
 });
 

@@ -147,7 +147,7 @@ async function orphanedDocument(
 }
 
 /** Time of the earlier state that is stored again, for the audit log. Milliseconds since the epoch. */
-const restored = z.number().optional();
+const restored = z.int().min(0).max(8.64e15).optional();
 
 /** Inserts documents atomically, with their IDs and times if they have some. Throws `invalid_document`. */
 export const insert = adminMutation({

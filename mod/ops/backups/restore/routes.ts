@@ -141,7 +141,11 @@ export function restoreRoutes(
       const name = c.req.param("name");
       const archive = folder.pathOf(name);
       if (archive === null || await folder.find(name) === null) throw noSuchBackup();
-      const build = (databaseTo: string) => alone(() => check(archive, name, databaseTo));
+      const build = (databaseTo: string) =>
+        alone(() => check(archive, name, databaseTo)).catch(async (error) => {
+          // It may have been deleted while it was queued.
+          throw await folder.find(name) === null ? noSuchBackup() : error;
+        });
       return await exportRebuiltTable(c, { exportRebuilt, incomingDir, build });
     });
     app.post("/scheduled-backups/:name/export/:table", (c) => {

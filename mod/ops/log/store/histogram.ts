@@ -76,10 +76,13 @@ function byMinutes(
   };
 }
 
-/** Returns the width of bars, in minutes, which exceed a window the least. At most half as wide again as needed. */
+/** Returns the width of bars, in minutes, which exceed a window the least. At least two thirds of the bars are used. */
 function barMinutes(minutes: number, bars: number): number {
-  const least = Math.max(1, Math.ceil(minutes / bars));
-  const widths = Array.from({ length: Math.ceil(least / 2) }, (_, more) => least + more);
+  const fewest = Math.ceil(2 * bars / 3);
+  const widths = Array.from(
+    { length: bars - fewest + 1 },
+    (_, less) => Math.max(1, Math.ceil(minutes / (bars - less))),
+  );
   const excess = (width: number) => Math.ceil(minutes / width) * width - minutes;
   return widths.reduce((best, width) => excess(width) < excess(best) ? width : best);
 }

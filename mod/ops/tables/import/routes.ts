@@ -36,6 +36,8 @@ const querySchema = z.object({
   dryRun: z.enum(["true", "false"]).default("false"),
   detached: z.enum(["true", "false"]).default("false"),
   columns: z.string().optional(),
+  /** Origin of the rows as the client names it, for the audit log. */
+  source: z.string().min(1).max(opsLimits.archiveSourceCharsMax).regex(/^\P{Cc}+$/u).optional(),
 });
 
 const columnsSchema = z.array(z.string().nullable()).max(csvLimits.columnsMax);
