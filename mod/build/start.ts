@@ -99,7 +99,7 @@ async function warn(message: string, failure: Failure | undefined): Promise<void
   stderrLog({ debug: false })("warn", message, failure);
 }
 
-/** Runs the Deno runtime in another process. Returns how it failed. */
+/** Runs the Deno runtime in another process. Returns the failure, or `undefined`. */
 async function run(args: readonly string[], timeoutMs: number): Promise<Failure | undefined> {
   const { success, code, stderr } = await new Deno.Command("sh", {
     // Only a shell may be started.

@@ -187,7 +187,7 @@ function Entries({ typed, onChosen }: { readonly typed: RefObject<Typed>; readon
   );
 }
 
-/** The document with an ID, or what is known about a deleted one. */
+/** The document with an ID, or the history of a deleted one. */
 function useDocument(id: string | null): readonly Entry[] {
   const found = useQuery(api.data.get, id === null ? "skip" : { id });
   const table = useQuery(api.data.tableOf, id === null ? "skip" : { id });

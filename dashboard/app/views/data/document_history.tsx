@@ -1,6 +1,6 @@
 /**
- * History of a document: when it changed, by which function, on whose behalf, and which fields. What the replica does not know
- * is looked up in the audit log, and backups are named.
+ * History of a document: when it changed, by which function, on whose behalf, and which fields. Where the replica's history is
+ * incomplete, it shows entries of the audit log and the time of a backup.
  */
 import { useEffect, useId, useState } from "react";
 import { useAction } from "syncline/react";

@@ -11,8 +11,8 @@ import { endedIsolate, fromWire, tookTooLong, toWire } from "../outcomes.ts";
 /** Interval of heartbeats to a busy runner. */
 export const HEARTBEAT_MS = 1_000;
 /**
- * A busy runner that has not answered for this number of heartbeats is stuck. They are counted instead of the time, so that a
- * pause of main, as on a machine that was suspended, is one.
+ * A busy runner that has not answered for this number of heartbeats is stuck. Heartbeats are counted rather than timed, so a
+ * pause of main, such as on a suspended machine, counts as one.
  */
 const MISSED_HEARTBEATS_MAX = 10;
 

@@ -51,7 +51,7 @@ export async function recordMutation(ctx: AdminMutationCtx, { udfPath, args }: A
 }
 
 /**
- * Returns what the arguments lack: the table of a changed document, the IDs of documents that are inserted again, and the name
+ * Returns details that the arguments lack: the table of a changed document, the IDs of documents that are inserted again, and the name
  * and kind of a revoked key.
  */
 async function subjectOf(

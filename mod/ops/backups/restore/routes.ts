@@ -76,7 +76,7 @@ export function restoreRoutes(
     }
   };
 
-  /** One archive at a time, because two could fill the disk together. */
+  /** One archive is received or unpacked at a time, because two could fill the disk together. */
   const alone = async <Result>(work: () => Promise<Result>): Promise<Result> => {
     if (receiving) {
       throw new ServiceError("overloaded", "Another archive is being received or read. Try again later.");
