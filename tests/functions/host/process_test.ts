@@ -18,13 +18,15 @@ import { pause, until } from "../../support/waiting.ts";
 const SCRIPT = fileURLToPath(new URL("./support/process_script.ts", import.meta.url));
 const PROJECT = fileURLToPath(new URL("../../../", import.meta.url));
 
-/** Starts processes of one behavior. `hurry`: factor by which their clock runs faster. */
+/** Starts processes of one behavior. */
 class Place implements AsyncDisposable {
   readonly dir: string;
   readonly starter: ProcessStarter;
   readonly logged: string[];
   /** The names of the started processes. */
   readonly names: readonly string[];
+  /** `hurry`: factor by which the starter's clock runs faster. */
+  readonly speed: { hurry: number };
 
   private constructor(
     dir: string,
@@ -32,9 +34,11 @@ class Place implements AsyncDisposable {
       readonly starter: ProcessStarter;
       readonly logged: string[];
       readonly names: readonly string[];
+      readonly speed: { hurry: number };
     },
   ) {
     this.dir = dir;
+    this.speed = options.speed;
     this.starter = options.starter;
     this.logged = options.logged;
     this.names = options.names;
@@ -54,6 +58,7 @@ class Place implements AsyncDisposable {
     await Deno.mkdir(dataDir, { recursive: true });
     const logged: string[] = [];
     const names: string[] = [];
+    const speed = { hurry };
     const starter = await ProcessStarter.create({
       dataDir,
       ...fakeCode(dir),
@@ -65,7 +70,7 @@ class Place implements AsyncDisposable {
       log: (_level, message, fields) => logged.push(`${message}: ${fields?.["text"]}`),
       clock: {
         ...steadyClock,
-        after: (ms, run) => steadyClock.after(ms / hurry, run),
+        after: (ms, run) => steadyClock.after(ms / speed.hurry, run),
       },
       command: (paths) => {
         names.push(basename(paths.socketPath));
@@ -81,7 +86,7 @@ class Place implements AsyncDisposable {
         return { executable, args: [...shell, ...own, SCRIPT, behaviour, paths.socketPath], env };
       },
     });
-    return new Place(dir, { starter, logged, names });
+    return new Place(dir, { starter, logged, names, speed });
   }
 
   /** Starts a process that must become ready. */
@@ -296,8 +301,9 @@ Deno.test("output of an isolate appears in the log", async () => {
 
 Deno.test("an isolate that receives Close exits, or is killed after a time limit", async () => {
   for (const behaviour of ["serve", "stay"]) {
-    await using place = await Place.make(behaviour, { hurry: 20 });
+    await using place = await Place.make(behaviour);
     const { isolate } = await place.ready();
+    place.speed.hurry = 20;
     await isolate.close();
     assert.equal((await isolate.ended).cause, "asked");
   }
