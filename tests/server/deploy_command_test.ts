@@ -144,11 +144,14 @@ Deno.test("an app is deployed, managed and migrated from the command line", asyn
     const broken = await deploy("deploy", "--env", "LATE=x");
     assert.equal(broken.code, 1);
     assert.match(broken.err, /bad\.ts/);
+    // The app is bundled while the server is asked, so a broken one could be the first error.
+    await write(firstApp);
     assert.equal((await deploy("deploy", "--url", "not a url")).code, 2);
     const away = await deploy("deploy", "--url", "http://127.0.0.1:1");
     assert.equal(away.code, 1);
     assert.match(away.err, /127\.0\.0\.1:1 cannot be reached/);
-    await onServer("deploy-key", "revoke", "ci");
+    const revocation = await onServer("deploy-key", "revoke", "ci");
+    assert.equal(revocation.code, 0, revocation.err);
     const revoked = await deploy("deploy");
     assert.equal(revoked.code, 1);
     assert.match(revoked.err, /does not know the deploy key/);

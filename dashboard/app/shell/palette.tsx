@@ -232,7 +232,7 @@ function useEntries(text: string): readonly Group[] {
         run: () => visit([name]),
       })),
     ],
-    ["Commands", actions],
+    ["Commands", actions.map((action) => ({ ...action, value: action.text }))],
     [
       "Tables",
       tables.flatMap(({ name, ofService, orphaned }) => [
@@ -295,74 +295,64 @@ function useEntries(text: string): readonly Group[] {
   ];
 }
 
-const actions: readonly Entry[] = [
+const actions: readonly Omit<Entry, "value">[] = [
   {
     icon: "audit",
     text: "Find who changed or deleted a document",
-    value: "Find who changed or deleted a document",
     words: ["removed edited history audit undo"],
     run: () => visit(["audit"], { action: "_admin/data:" }),
   },
   {
     icon: "data",
     text: "Undo a wrong edit of a document",
-    value: "Undo a wrong edit of a document",
     words: ["restore earlier state history change"],
     run: () => visit(["data"]),
   },
   {
     icon: "data",
     text: "Export documents of a table",
-    value: "Export documents of a table",
     words: ["csv json lines download"],
     run: () => visit(["data"]),
   },
   {
     icon: "logs",
     text: "Export runs and errors",
-    value: "Export runs and errors",
     words: ["logs json lines download failures"],
     run: () => visit(["logs"]),
   },
   {
     icon: "functions",
     text: "Slow queries and missing indexes",
-    value: "Slow queries and missing indexes",
     words: ["slowest query index performance explain"],
     run: () => visit(["functions"]),
   },
   {
     icon: "key",
     text: "Rotate a deploy key or API key",
-    value: "Rotate a deploy key or API key",
     words: ["replace revoke token"],
     run: () => visit(["deploying"]),
   },
   {
     icon: "backups",
     text: "Back up now",
-    value: "Back up now",
     needs: "editor",
     run: () => visit(["backups"], { make: "true" }),
   },
   {
     icon: "backups",
     text: "Restore one table or everything",
-    value: "Restore one table or everything",
     words: ["earlier state yesterday undo point in time backup recover"],
     run: () => visit(["backups"]),
   },
   {
     icon: "users",
     text: "New user",
-    value: "New user",
     needs: "editor",
     run: () => visit(["users"], { make: "true" }),
   },
   {
     icon: "key",
     text: "New administrator",
-    value: "New administrator",
     words: ["access invite viewer editor owner account role"],
     needs: "owner",
     run: () => visit(["administrators"], { make: "true" }),
@@ -370,7 +360,6 @@ const actions: readonly Entry[] = [
   {
     icon: "key",
     text: "New API key",
-    value: "New API key",
     words: ["create token rotate"],
     needs: "owner",
     run: () => visit(["deploying"], { make: "true" }),
@@ -378,7 +367,6 @@ const actions: readonly Entry[] = [
   {
     icon: "key",
     text: "New deploy key",
-    value: "New deploy key",
     words: ["create token rotate"],
     needs: "owner",
     run: () => visit(["deploying"], { make: "deploy" }),
@@ -386,22 +374,19 @@ const actions: readonly Entry[] = [
   {
     icon: "logs",
     text: "Errors in the last 24 hours",
-    value: "Errors in the last 24 hours",
     words: ["failed runs failures yesterday last night"],
     run: () => visit(["logs"], { outcome: ERRORS, from: String(Date.now() - DAY_MS) }),
   },
   {
     icon: "logs",
     text: "Errors in the last 7 days",
-    value: "Errors in the last 7 days",
     words: ["failed runs failures week export"],
     run: () => visit(["logs"], { outcome: ERRORS, from: String(Date.now() - 7 * DAY_MS) }),
   },
   {
     icon: "theme",
     text: "Switch theme",
-    value: "Switch theme",
     run: toggleTheme,
   },
-  { icon: "out", text: "Sign out", value: "Sign out", run: () => void adminSession.signOut() },
+  { icon: "out", text: "Sign out", run: () => void adminSession.signOut() },
 ];

@@ -11,10 +11,10 @@ import {
   useState,
 } from "react";
 import { useConnectionState, useQuery } from "syncline/react";
-import type { AdminRole } from "../../../mod/functions/admin_roles.ts";
 import { adminSession } from "../server/admin_session.ts";
 import { api } from "../server/api.ts";
 import { Badge, Button, Icon } from "../ui/controls.tsx";
+import { ROLE_TEXTS } from "../ui/access.tsx";
 import { dismissErrors } from "../ui/toasts.tsx";
 import { Empty, Loading, NO_ANSWER, View } from "../ui/view.tsx";
 import { href, useRoute } from "./route.ts";
@@ -138,12 +138,6 @@ function afterFirstView(then: () => void): void {
   else setTimeout(then, 500);
 }
 
-const ROLE_TEXTS: Readonly<Record<AdminRole, string>> = {
-  viewer: "Viewers read everything except secrets.",
-  editor: "Editors also change data, users and code.",
-  owner: "Owners also manage administrators, secrets and restores.",
-};
-
 function Side(
   { current, open, onSearch, onHelp, children }: {
     readonly current: string;
@@ -198,7 +192,7 @@ function Side(
         >
           <Icon name="out" />
         </Button>
-        <p className="account" title={me ? `${me.email}\n${ROLE_TEXTS[me.role]}` : undefined}>
+        <p className="account" title={me ? `${me.email}\n${me.role}: ${ROLE_TEXTS[me.role]}` : undefined}>
           <span className="grow">{me?.email}</span> {me && <Badge>{me.role}</Badge>}
         </p>
       </div>

@@ -7,6 +7,13 @@ import { useQuery } from "syncline/react";
 import { type AdminRole, isAllowed, roleText } from "../../../mod/functions/admin_roles.ts";
 import { api } from "../server/api.ts";
 
+/** The rights of each role, in addition to those of the roles before it. */
+export const ROLE_TEXTS: Readonly<Record<AdminRole, string>> = {
+  viewer: "reads everything except secrets",
+  editor: "also changes data, users and code",
+  owner: "also manages administrators, secrets and restores",
+};
+
 /** `undefined` while the role is loading, and on the sign-in page. */
 const RoleContext = createContext<AdminRole | undefined>(undefined);
 

@@ -5,11 +5,11 @@ import { Badge } from "./controls.tsx";
 import { isInverted, labelOf, wordsOf } from "./setting_words.ts";
 import { sentenceOf } from "./audit_sentences.ts";
 
-export type Row = AdminDoc<"_audit">;
+type AuditRow = AdminDoc<"_audit">;
 
 /** A sentence, with the recorded action and arguments on request. */
-export function Entry(
-  { row, nameOf }: { readonly row: Row; readonly nameOf: (caller: string | null) => string },
+export function AuditEntry(
+  { row, nameOf }: { readonly row: AuditRow; readonly nameOf: (caller: string | null) => string },
 ) {
   const { verb, subject, to, rest = "" } = sentenceOf(row, nameOf);
   const by = row.args["by"];
@@ -92,7 +92,7 @@ function Changes({ changes }: {
 }
 
 /** The user that an entry is about, as the execution log names callers. */
-export function subjectOf(args: Row["args"]): string | null {
+export function subjectOf(args: AuditRow["args"]): string | null {
   const { userId } = args;
   return typeof userId === "string" ? `user:${userId}` : null;
 }

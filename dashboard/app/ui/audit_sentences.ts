@@ -3,7 +3,7 @@ import { href } from "../shell/route.ts";
 import { countOf, timeText } from "./format.tsx";
 import { labelOf } from "./setting_words.ts";
 
-export interface Entry {
+export interface AuditAction {
   readonly action: string;
   readonly args: Readonly<Record<string, unknown>>;
   readonly changes?: readonly { readonly setting: string }[] | undefined;
@@ -261,7 +261,7 @@ const REQUESTS: readonly (readonly [RegExp, (name: string) => Describe])[] = [
 ];
 
 /** Returns the sentence of an entry; unknown actions are named as they were recorded. */
-export function sentenceOf({ action, args, changes }: Entry, nameOf: NameOf): Sentence {
+export function sentenceOf({ action, args, changes }: AuditAction, nameOf: NameOf): Sentence {
   const arg = (name: string) => args[name] === undefined || args[name] === null ? "" : String(args[name]);
   if (changes !== undefined) {
     const names = changes.map(({ setting }) => labelOf(setting)).join(", ");

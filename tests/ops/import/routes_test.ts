@@ -161,6 +161,7 @@ for (
     ["an unknown table", "nothing", row, 404, "not_found", /There is no table "nothing"/],
     ["a table of the service", "_users", row, 404, "not_found", /it is a system table/],
     ["an unknown mode", "notes?mode=merge", row, 400, "bad_request", /insert, upsert, replace/],
+    ["a source with a line break", "notes?source=a%0Ab", row, 400, "bad_request", /source/],
     ["an unknown format", "notes?format=xml", row, 400, "bad_request", /jsonl, csv/],
     ["a body that is too large", "notes", row.repeat(10_000), 413, "body_too_large", /too large/],
   ] as const

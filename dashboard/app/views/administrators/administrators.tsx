@@ -5,7 +5,7 @@ import type { AdminRole } from "../../../../mod/functions/admin_roles.ts";
 import { api } from "../../server/api.ts";
 import { go } from "../../shell/route.ts";
 import { useCreateDialog } from "../../ui/create_dialog.ts";
-import { useRole } from "../../ui/access.tsx";
+import { ROLE_TEXTS, useRole } from "../../ui/access.tsx";
 import { Badge, Button, ChoiceField, Icon, SelectField, TextField } from "../../ui/controls.tsx";
 import { FormDialog, useConfirm } from "../../ui/dialog.tsx";
 import { Menu } from "../../ui/menu.tsx";
@@ -175,9 +175,9 @@ function Create({ onClose }: { readonly onClose: () => void }) {
       />
       <SelectField label="Role" name="role" required defaultValue="">
         <option value="" disabled>Choose a role</option>
-        <option value="viewer">viewer: reads everything except secrets</option>
-        <option value="editor">editor: also changes data, users and code</option>
-        <option value="owner">owner: also manages administrators, secrets and restores</option>
+        {Object.entries(ROLE_TEXTS).map(([role, text]) => (
+          <option key={role} value={role}>{`${role}: ${text}`}</option>
+        ))}
       </SelectField>
     </FormDialog>
   );

@@ -7,7 +7,7 @@ import { Card, Empty, Table, View } from "../../ui/view.tsx";
 import { Time } from "../../ui/format.tsx";
 import { ListEnd, useLiveList, useSettled } from "../../ui/use_request.tsx";
 import { useCallerNames } from "../../ui/caller_names.ts";
-import { Entry, subjectOf } from "../../ui/audit_entry.tsx";
+import { AuditEntry, subjectOf } from "../../ui/audit_entry.tsx";
 
 /** Prefixes of an entry's action, with their labels. */
 const SUBJECTS = [
@@ -88,7 +88,7 @@ export function Audit() {
                   <Time at={row._creationTime} />
                 </td>
                 <td className="wide">
-                  <Entry row={row} nameOf={nameOf} />
+                  <AuditEntry row={row} nameOf={nameOf} />
                 </td>
                 <td className="quiet" title={row.userAgent}>{row.address}</td>
               </tr>

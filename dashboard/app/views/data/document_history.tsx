@@ -15,7 +15,7 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { Time } from "../../ui/format.tsx";
 import { ListEnd, useLiveList, useRequest } from "../../ui/use_request.tsx";
 import { Empty, Loading, Table } from "../../ui/view.tsx";
-import { Entry } from "../../ui/audit_entry.tsx";
+import { AuditEntry } from "../../ui/audit_entry.tsx";
 
 /** Stores an earlier state, given with its time. */
 type Restore = (document: Fields, at: number) => void;
@@ -120,16 +120,17 @@ function OtherSources({ table, id, until }: {
   const entries = useLiveList(api.audit.list, { text: id });
   const nameOf = useCallerNames([]);
   const { value } = useRequest<BackupList>("/api/admin/backups");
-  const isKnown = until !== undefined || entries.status === "Exhausted" && entries.results.length > 0;
-  const oldest = isKnown ? until ?? entries.results.at(-1)?._creationTime ?? 0 : 0;
-  const backup = value?.backups.filter(({ error }) => error === undefined)
+  // Entries that are not loaded may be older.
+  const oldest = until ??
+    (entries.status === "Exhausted" ? entries.results.at(-1)?._creationTime : undefined);
+  const backup = oldest === undefined ? undefined : value?.backups.filter(({ error }) => error === undefined)
     .map(({ createdAt }) => Date.parse(createdAt)).filter((at) => at < oldest).toSorted((a, b) => b - a)[0];
   return (
     <div className="stack">
       <h2>Audit log</h2>
       {entries.results.map((row) => (
         <div key={row._id}>
-          <Time at={row._creationTime} /> <Entry row={row} nameOf={nameOf} />
+          <Time at={row._creationTime} /> <AuditEntry row={row} nameOf={nameOf} />
         </div>
       ))}
       {entries.results.length === 0 && entries.status === "Exhausted" && (
@@ -138,7 +139,7 @@ function OtherSources({ table, id, until }: {
       <ListEnd list={entries} />
       <h2>Earlier states</h2>
       <p>
-        {backup === undefined ? isKnown && "No manual backup is older than these changes. " : (
+        {backup === undefined ? oldest !== undefined && "No manual backup is older than these changes. " : (
           <>
             A backup from before these changes is of <Time at={backup} />.{" "}
           </>

@@ -244,7 +244,9 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
       {found === undefined && documentId !== null && <Loading />}
       {found === null && documentId !== null && (
         <Empty title="Document not found">
-          <p>Its history shows what the replica, the audit log and backups know about it.</p>
+          <p>
+            Its history lists its changes, entries of the audit log about it, and a backup from before them.
+          </p>
           <Button onClick={() => setShowsHistory(true)}>History</Button>
         </Empty>
       )}

@@ -51,8 +51,8 @@ export async function recordMutation(ctx: AdminMutationCtx, { udfPath, args }: A
 }
 
 /**
- * Returns details that the arguments lack: the table of a changed document, the IDs of documents that are inserted again, and the name
- * and kind of a revoked key.
+ * Returns details that the arguments lack: the table of a changed document, the IDs of documents that are inserted again, and
+ * the name and kind of a revoked key.
  */
 async function subjectOf(
   ctx: AdminMutationCtx,

@@ -94,15 +94,21 @@ export function restoreRoutes(
       return await work(archive.path);
     });
 
-  app.post("/backups/:name/restore", async (c) => {
-    const name = c.req.param("name");
+  const withBackup = async <Result>(
+    name: string,
+    work: (path: string) => Promise<Result>,
+  ): Promise<Result> => {
     const archive = folder.pathOf(name);
     if (archive === null || await folder.find(name) === null) throw noSuchBackup();
-    const restore = await stage(archive, { source: name, c }).catch(async (error) => {
+    return await work(archive).catch(async (error) => {
       // It may have been deleted while it was queued.
       throw await folder.find(name) === null ? noSuchBackup() : error;
     });
-    return c.json({ restore });
+  };
+
+  app.post("/backups/:name/restore", async (c) => {
+    const name = c.req.param("name");
+    return c.json({ restore: await withBackup(name, (path) => stage(path, { source: name, c })) });
   });
   app.post("/restore", async (c) => {
     const source = sourceSchema.safeParse(c.req.query("name"));
@@ -137,16 +143,11 @@ export function restoreRoutes(
     return c.json({ holds: await withScheduled(name, (path) => check(path, name)) });
   });
   if (exportRebuilt !== undefined) {
-    app.post("/backups/:name/export/:table", async (c) => {
+    app.post("/backups/:name/export/:table", (c) => {
       const name = c.req.param("name");
-      const archive = folder.pathOf(name);
-      if (archive === null || await folder.find(name) === null) throw noSuchBackup();
       const build = (databaseTo: string) =>
-        alone(() => check(archive, name, databaseTo)).catch(async (error) => {
-          // It may have been deleted while it was queued.
-          throw await folder.find(name) === null ? noSuchBackup() : error;
-        });
-      return await exportRebuiltTable(c, { exportRebuilt, incomingDir, build });
+        withBackup(name, (path) => alone(() => check(path, name, databaseTo)));
+      return exportRebuiltTable(c, { exportRebuilt, incomingDir, build });
     });
     app.post("/scheduled-backups/:name/export/:table", (c) => {
       const name = c.req.param("name");

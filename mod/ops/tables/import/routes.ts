@@ -91,6 +91,7 @@ export function importRoutes(
       dryRun: c.req.query("dryRun"),
       detached: c.req.query("detached"),
       columns: c.req.query("columns"),
+      source: c.req.query("source"),
     });
     if (!query.success) {
       const modes = importModes.join(", ");
@@ -98,7 +99,7 @@ export function importRoutes(
         "bad_request",
         `mode must be one of ${modes}, format one of ${
           tableFormats.join(", ")
-        }, dryRun and detached as true or false`,
+        }, dryRun and detached true or false, and source at most ${opsLimits.archiveSourceCharsMax} characters without control characters`,
       );
     }
     if (status.isRunning) throw new ServiceError("overloaded", "Another import is running. Try again later");
