@@ -5,6 +5,9 @@ import { Hono } from "hono";
 import { copySqliteFile } from "../../../mod/engine/mod.ts";
 import { failureResponse } from "../../../mod/kit/error_response.ts";
 import { exportRoutes, type ExportRoutesOptions } from "../../../mod/ops/tables/export/mod.ts";
+import { tableExports } from "../../../mod/ops/tables/export/routes.ts";
+import { ServiceError } from "../../../mod/errors.ts";
+import type { AdminEnv } from "../../../mod/ops/admin/admin_guard.ts";
 import { opsLimits } from "../../../mod/ops/limits.ts";
 import { anyTable, TestDatabase } from "../../engine/support.ts";
 import { databaseOf } from "./support.ts";
@@ -304,4 +307,42 @@ Deno.test("[EX1] over HTTP an export contains a single state too, however slowly
   }
   const numbers = text.trimEnd().split("\n").map((line) => JSON.parse(line).n);
   assert.deepEqual(numbers, Array.from({ length: 2_000 }, (_, n) => n));
+});
+
+Deno.test("[EX12] [EX18] a database is built only for an export that may run, and removed after every outcome", async () => {
+  using served = serve(1);
+  const events: string[] = [];
+  let build = () => Promise.resolve(served.database.path);
+  const exported = tableExports({
+    databasePath: "/absent",
+    log: () => {},
+    limits: { ...FEW, exportsAtOnceMax: 1 },
+  });
+  const app = new Hono<AdminEnv>();
+  app.onError((error) => failureResponse(error, () => {}));
+  app.post("/:table", (c) =>
+    exported(c, {
+      table: c.req.param("table"),
+      build() {
+        events.push("built");
+        return build();
+      },
+      onEnd: () => void events.push("removed"),
+    }));
+  const statusOf = async (path: string) => {
+    const response = await app.request(path, { method: "POST" });
+    await response.text();
+    return [response.status, ...events.splice(0)];
+  };
+  assert.deepEqual(await statusOf("/items?format=xml"), [400]);
+  assert.deepEqual(await statusOf("/items"), [200, "built", "removed"]);
+  assert.deepEqual(await statusOf("/absent"), [404, "built", "removed"]);
+  const building = Promise.withResolvers<string>();
+  build = () => building.promise;
+  const first = statusOf("/items");
+  assert.deepEqual((await app.request("/items", { method: "POST" })).status, 503);
+  building.reject(new ServiceError("disk_full"));
+  assert.deepEqual(await first, [507, "built", "removed"]);
+  build = () => Promise.resolve(served.database.path);
+  assert.deepEqual(await statusOf("/items"), [200, "built", "removed"]);
 });

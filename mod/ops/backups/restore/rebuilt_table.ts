@@ -5,10 +5,14 @@ import type { Context } from "hono";
 import { removeIfThere } from "../../../kit/durable_files.ts";
 import type { AdminEnv } from "../../admin/admin_guard.ts";
 
-/** Answers with a table of a database, which is removed by `onEnd`. */
+/** Answers with a table of a database that it lets `build` write, and that `onEnd` removes. */
 export type ExportRebuilt = (
   c: Context<AdminEnv>,
-  rebuilt: { readonly table: string; readonly path: string; readonly onEnd: () => void },
+  rebuilt: {
+    readonly table: string;
+    readonly build: () => Promise<string>;
+    readonly onEnd: () => void;
+  },
 ) => Promise<Response>;
 
 export interface RebuiltTableOptions {
@@ -25,16 +29,16 @@ export async function exportRebuiltTable(
   { exportRebuilt, incomingDir, build }: RebuiltTableOptions,
 ): Promise<Response> {
   const folder = join(incomingDir, `rebuilt-${randomBytes(8).toString("hex")}`);
-  const path = join(folder, "data.db");
-  // A leftover is removed at the next start.
-  const onEnd = () => void removeIfThere(folder).catch(() => {});
-  try {
-    await Deno.mkdir(folder, { mode: 0o700 });
-    await build(path);
-    await c.get("confirmAccess")();
-    return await exportRebuilt(c, { table: c.req.param("table") ?? "", path, onEnd });
-  } catch (error) {
-    onEnd();
-    throw error;
-  }
+  return await exportRebuilt(c, {
+    table: c.req.param("table") ?? "",
+    async build() {
+      const path = join(folder, "data.db");
+      await Deno.mkdir(folder, { mode: 0o700 });
+      await build(path);
+      await c.get("confirmAccess")();
+      return path;
+    },
+    // A leftover is removed at the next start.
+    onEnd: () => void removeIfThere(folder).catch(() => {}),
+  });
 }

@@ -45,7 +45,7 @@ export type ExportTable = (c: Context<AdminEnv>, exported: Exported) => Promise<
  */
 export function tableExports({ databasePath, log, limits = opsLimits }: TableExportsOptions): ExportTable {
   let running = 0;
-  return async (c, { table, where, path = databasePath, onEnd }) => {
+  return async (c, { table, where, path = databasePath, build, onEnd }) => {
     const format = c.req.query("format") ?? "jsonl";
     if (!isExportFormat(format)) {
       throw new ServiceError(
@@ -58,24 +58,34 @@ export function tableExports({ databasePath, log, limits = opsLimits }: TableExp
     if (running >= limits.exportsAtOnceMax) {
       throw new ServiceError("overloaded", "Too many exports are running. Try again when one has finished");
     }
-    const download = opened(() =>
-      new TableDownload({
-        databasePath: path,
-        table,
-        format,
-        where,
-        stallMs: limits.exportStallMs,
-        msMax: limits.exportMsMax,
-        logBytesMax: limits.exportLogBytesMax,
-        logCheckMs: limits.exportLogCheckMs,
-        onEnd(error) {
-          running--;
-          onEnd?.();
-          if (error !== null) log("error", "Export aborted", { table, error });
-        },
-      })
-    );
     running++;
+    const ended = () => {
+      running--;
+      onEnd?.();
+    };
+    let download: TableDownload;
+    try {
+      const built = await build?.();
+      download = opened(() =>
+        new TableDownload({
+          databasePath: built ?? path,
+          table,
+          format,
+          where,
+          stallMs: limits.exportStallMs,
+          msMax: limits.exportMsMax,
+          logBytesMax: limits.exportLogBytesMax,
+          logCheckMs: limits.exportLogCheckMs,
+          onEnd(error) {
+            ended();
+            if (error !== null) log("error", "Export aborted", { table, error });
+          },
+        })
+      );
+    } catch (error) {
+      ended();
+      throw error;
+    }
     const headers = headersOf(table, format);
     // The framework drops the body of a HEAD response without canceling it.
     if (c.req.raw.method === "HEAD") {
@@ -118,7 +128,9 @@ interface Exported {
   readonly where?: string;
   /** Default: the database in use. */
   readonly path?: string;
-  /** Called when the database is closed. Optional. */
+  /** Builds the database of this export and returns its path, once the export is among those that may run. Optional. */
+  readonly build?: () => Promise<string>;
+  /** Called when the export has ended or failed, unless it was refused before the build. Optional. */
   readonly onEnd?: () => void;
 }
 
