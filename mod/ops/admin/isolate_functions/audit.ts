@@ -33,8 +33,14 @@ export const list = adminQuery({
   },
 });
 
+/** Whether a value of the entry contains the text, in any case. */
 function contains({ email, address, action, args, changes }: AuditRow, text: string): boolean {
-  return JSON.stringify([email, address, action, args, changes]).toLowerCase().includes(text.toLowerCase());
+  const sought = text.toLowerCase();
+  const holds = (value: unknown): boolean =>
+    typeof value === "object"
+      ? value !== null && Object.values(value).some(holds)
+      : String(value).toLowerCase().includes(sought);
+  return holds([email, address ?? null, action, args, changes ?? null]);
 }
 
 export async function recordMutation(ctx: AdminMutationCtx, { udfPath, args }: AdminCall): Promise<void> {
