@@ -391,6 +391,8 @@ export const replicationLimits = {
   historyCharsMax: 2 * MiB,
   historyBytesMax: 128 * MiB,
   historyMs: 10_000,
+  /** Timeout for the snapshot with the state before them. */
+  historySnapshotMs: 30_000,
   /** Minimum interval of requests to `--heartbeat-url`, and their timeout. */
   heartbeatMs: 60_000,
   heartbeatTimeoutMs: 10_000,

@@ -37,13 +37,16 @@ export interface DocumentHistoryOptions {
   /** Folder for an unpacked snapshot, which is created and removed. */
   readonly folder: string;
   readonly now?: () => number;
+  /** Timeout for unpacking the snapshot. */
+  readonly snapshotMs?: number;
 }
 
 /** Reads the newest segments first, until enough states, bytes or time are spent. */
 export async function documentHistory(
   target: ReplicaReader,
   id: string,
-  { folder, now = () => performance.now() }: DocumentHistoryOptions,
+  { folder, now = () => performance.now(), snapshotMs = replicationLimits.historySnapshotMs }:
+    DocumentHistoryOptions,
 ): Promise<DocumentHistory> {
   const { historyStatesMax, historyBytesMax, historyMs, historyCharsMax } = replicationLimits;
   const until = now() + historyMs;
@@ -90,7 +93,7 @@ export async function documentHistory(
   else if (oldest !== undefined && now() < until) {
     const snapshot = snapshotBefore(oldest, { generations, read });
     if (snapshot !== null && bytes + snapshot.file.size <= historyBytesMax && !isCreation(oldest, snapshot)) {
-      before = await stateIn(target, snapshot, { id, folder });
+      before = await stateIn(target, snapshot, { id, folder, snapshotMs });
       if (chars + (before?.text?.length ?? 0) > historyCharsMax) before = null;
     }
   }
@@ -121,23 +124,24 @@ function isCreation({ text }: DocumentState, { at }: Snapshot): boolean {
   return text !== null && Number(JSON.parse(text)["_creationTime"]) > at;
 }
 
-/** Returns the document in a snapshot; `null` if the snapshot cannot be read. */
+/** Returns the document in a snapshot; `null` if the snapshot cannot be read, or not in time. */
 async function stateIn(
   target: ReplicaReader,
   { at, file }: Snapshot,
-  { id, folder }: { readonly id: string; readonly folder: string },
+  { id, folder, snapshotMs }: { readonly id: string; readonly folder: string; readonly snapshotMs: number },
 ): Promise<DocumentHistory["before"]> {
   await removeIfThere(folder);
+  const signal = AbortSignal.timeout(snapshotMs);
   try {
     const archive = await target.get(file.name);
     if (archive === null) return null;
-    await extractArchive(archive, folder);
+    await extractArchive(archive.pipeThrough(new TransformStream(), { signal }), folder);
     const path = join(folder, archiveNames.database);
     checkDatabaseSchema(path);
     using database = openExport(path);
     return { at, text: database.document(id) };
   } catch (error) {
-    const isUnusable = error instanceof LocationError || error instanceof ArchiveError ||
+    const isUnusable = signal.aborted || error instanceof LocationError || error instanceof ArchiveError ||
       error instanceof UnusableDatabaseError || error instanceof UnpackSpaceError || isDiskFull(error);
     if (!isUnusable) throw error;
     return null;

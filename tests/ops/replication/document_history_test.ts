@@ -8,6 +8,8 @@ import { replicationLimits } from "../../../mod/ops/limits.ts";
 import { documentHistory } from "../../../mod/ops/replication/document_history.ts";
 import { generationsOf } from "../../../mod/ops/replication/history.ts";
 import { GENERATIONS } from "../../../mod/ops/replication/names.ts";
+import type { ReplicaReader } from "../../../mod/ops/replication/replica_target.ts";
+import { HANG_MS } from "../../support/waiting.ts";
 import { Rig } from "./rig.ts";
 
 const { historyStatesMax, historyMs } = replicationLimits;
@@ -102,6 +104,26 @@ Deno.test("SY30 the state before the first change in the segments is read from t
   commit(rig, (tx) => tx.importDocument("items", document, { mode: "insert" }));
   await rig.ship();
   assert.deepEqual((await historyOf(imported)).before, { at: snapshotAt, text: null });
+
+  // A snapshot whose bytes stop arriving.
+  const canceled = Promise.withResolvers<void>();
+  const stalled: ReplicaReader = {
+    location: target.location,
+    list: (prefix) => target.list(prefix),
+    head: (name) => target.head(name),
+    [Symbol.asyncDispose]: () => Promise.resolve(),
+    get: (name, range) =>
+      name.includes("/snapshots/")
+        ? Promise.resolve(new ReadableStream({ cancel: () => canceled.resolve() }))
+        : target.get(name, range),
+  };
+  // The timeout of a signal does not keep the process running.
+  const running = setTimeout(() => {}, HANG_MS);
+  const late = await documentHistory(stalled, older, { folder, snapshotMs: 1 });
+  assert.deepEqual([late.states.length, late.before], [1, null]);
+  await canceled.promise;
+  clearTimeout(running);
+  assert.equal(await statIfThere(folder), null);
 
   // A lost snapshot.
   await removeAll(target, "/snapshots/");
