@@ -14,15 +14,16 @@ import { backupPath, scheduledPath } from "./scheduled.tsx";
 /** Value of the field for a point in time. The others are paths of backups. */
 const POINT = "point";
 
-export function RestoreTable({ table, backups, ranges: newest, onClose }: {
+export function RestoreTable({ table, backups: newestBackups, ranges: newestRanges, onClose }: {
   readonly table: string;
   readonly backups: readonly Backup[];
   readonly ranges: readonly GenerationRange[];
   readonly onClose: () => void;
 }) {
   const scheduled = useRequest<ScheduledBackups>("/api/admin/scheduled-backups");
-  // The offered times stay the same while the dialog is open.
-  const [ranges] = useState(newest);
+  // The offered states stay the same while the dialog is open.
+  const [backups] = useState(newestBackups);
+  const [ranges] = useState(newestRanges);
   const { from, to } = spanOf(ranges);
   const [state, setState] = useState<string | null>(null);
   const title = `Restore ${table} to an earlier state`;
