@@ -27,7 +27,7 @@ function refuseZod(code: string): void {
   );
 }
 
-/** Writes the declarations into a folder. Throws if the sources do not type-check. */
+/** Writes the declarations into a folder. Throws if they contain types of zod, or rollup warns. */
 export async function writeDeclarations(
   dir: string,
   entries: Readonly<Record<string, string>>,
