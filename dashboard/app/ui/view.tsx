@@ -49,7 +49,7 @@ export function Card(
       {title && (
         <div className="card-head">
           <h2 className="grow">{title}</h2>
-          {actions}
+          {actions && <div className="row">{actions}</div>}
         </div>
       )}
       {flush
