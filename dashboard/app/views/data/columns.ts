@@ -4,7 +4,7 @@ import { useMutation, useQuery } from "syncline/react";
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
 import type { TableColumns, TableView } from "../../../../mod/ops/admin/isolate_functions/views.ts";
 import { api } from "../../server/api.ts";
-import { propertiesOf } from "../../server/json_schema.ts";
+import { choicesOf, plainOf, propertiesOf } from "../../server/json_schema.ts";
 import { attempt } from "../../ui/toasts.tsx";
 
 export type { TableColumns, TableView };
@@ -14,6 +14,10 @@ const COLUMNS_MAX = 60;
 /** Width of the column with the check boxes. */
 const CHECK = "2.25rem";
 const WIDTH_PX = 208;
+/** Width of columns with short values: wide enough for a time in milliseconds. */
+const SHORT_WIDTH_PX = 128;
+/** Length of the longest choice of a short field. */
+const SHORT_CHARS = 12;
 const WIDTH_MIN_PX = 48;
 const WIDTH_MAX_PX = 2_000;
 export const FROZEN_MAX = 4;
@@ -25,6 +29,26 @@ const usual: TableColumns = { hidden: [], widths: {}, frozen: 1 };
 /** All columns that a table's grid can show. */
 export function columnsOf({ schema }: TableOverview): readonly string[] {
   return ["_id", ...Object.keys(propertiesOf(schema)).slice(0, COLUMNS_MAX), "_creationTime"];
+}
+
+/** Names of the number fields, which are right-aligned. */
+export function numberFields({ schema }: TableOverview): ReadonlySet<string> {
+  const isNumber = (type: unknown) => type === "number" || type === "integer";
+  return new Set(
+    Object.entries(propertiesOf(schema)).filter(([, field]) => isNumber(plainOf(field)["type"]))
+      .map(([name]) => name),
+  );
+}
+
+/** The columns with a width for each field whose values are short, so that more columns are visible. */
+function withShortWidths(table: TableOverview, columns: TableColumns): TableColumns {
+  const numbers = numberFields(table);
+  const short = Object.entries(propertiesOf(table.schema)).filter(([name, field]) =>
+    numbers.has(name) || plainOf(field)["type"] === "boolean" ||
+    choicesOf(field)?.every((choice) => String(choice).length <= SHORT_CHARS)
+  );
+  const widths = Object.fromEntries(short.map(([name]) => [name, SHORT_WIDTH_PX]));
+  return { ...columns, widths: { ...widths, ...columns.widths } };
 }
 
 /** The columns that are shown. */
@@ -66,7 +90,8 @@ export interface ArrangedColumns {
 }
 
 /** The administrator's columns of a table; `null` until they are loaded. */
-export function useColumns({ name: table }: TableOverview): ArrangedColumns | null {
+export function useColumns(overview: TableOverview): ArrangedColumns | null {
+  const { name: table } = overview;
   const stored = useQuery(api.views.list, { table });
   const save = useMutation(api.views.save);
   const [edited, setEdited] = useState<TableColumns | null>(null);
@@ -86,8 +111,8 @@ export function useColumns({ name: table }: TableOverview): ArrangedColumns | nu
   };
   useEffect(() => store, []);
   const columns = useMemo(
-    () => edited ?? stored?.find(({ name }) => name === "") ?? usual,
-    [edited, stored],
+    () => withShortWidths(overview, edited ?? stored?.find(({ name }) => name === "") ?? usual),
+    [edited, stored, overview],
   );
   if (stored === undefined) return null;
   const arrange = (columns: TableColumns) => {

@@ -6,11 +6,11 @@ import { type KeyboardEvent, memo, useEffect, useLayoutEffect, useMemo, useRef, 
 import { useQuery } from "syncline/react";
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
 import { api, type Where } from "../../server/api.ts";
-import { plainOf, propertiesOf, tableOf } from "../../server/json_schema.ts";
+import { propertiesOf, tableOf } from "../../server/json_schema.ts";
 import { href } from "../../shell/route.ts";
 import { count as countText } from "../../ui/format.tsx";
 import { Empty, Loading } from "../../ui/view.tsx";
-import { type ArrangedColumns, columnStyle, shownColumns, withWidth } from "./columns.ts";
+import { type ArrangedColumns, columnStyle, numberFields, shownColumns, withWidth } from "./columns.ts";
 import { isWhole } from "./filters.ts";
 import { type GridOrder, HeadCell } from "./grid_head.tsx";
 import { GridRow, type GridRowShared, type Row } from "./grid_row.tsx";
@@ -357,14 +357,6 @@ export function DocumentGrid(props: DocumentGridProps) {
         }`}
       </p>
     </>
-  );
-}
-
-function numberFields({ schema }: TableOverview): ReadonlySet<string> {
-  const isNumber = (type: unknown) => type === "number" || type === "integer";
-  return new Set(
-    Object.entries(propertiesOf(schema)).filter(([, field]) => isNumber(plainOf(field)["type"]))
-      .map(([name]) => name),
   );
 }
 
