@@ -326,7 +326,7 @@ testDashboard("functions and logs", { functions, config }, async (dashboard, t) 
     await call("orders:gone");
     await go("overview");
     await go("functions/orders%3Afail");
-    await waitForText("100 %");
+    await waitForText("100%");
     await waitForText("Recent errors");
   });
 

@@ -33,7 +33,7 @@ function textOf(stats: FunctionStats, column: Column): string {
 }
 
 function shareText(share: number): string {
-  return share === 0 ? "0 %" : share < 0.001 ? "< 0.1 %" : `${tenths(share * 100)} %`;
+  return share === 0 ? "0%" : share < 0.001 ? "< 0.1%" : `${tenths(share * 100)}%`;
 }
 
 const KIND_TONES = { query: "good", mutation: "accent", action: "warn" } as const;

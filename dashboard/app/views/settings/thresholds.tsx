@@ -6,7 +6,7 @@ import type { InputProps } from "./mail_server.tsx";
 /** Labels by name in the setting, which is text such as `error-rate=5%,latency=2s`. */
 const LABELS: Readonly<Record<string, string>> = {
   "error-rate": "Failed calls of a function",
-  "latency": "Slowest 5 % of a function's calls",
+  "latency": "Slowest 5% of a function's calls",
   "backup-age": "Age of the newest backup",
   "lag": "Replication lag",
   "disk-free": "Free disk space",
