@@ -38,7 +38,7 @@ export function TracedRun({ run: { result, logLines, ms, ts, use, reads } }: { r
               {reads.map(({ table, index, fields, filtered, calls, documents, returned, scan }) => (
                 <tr key={`${table} ${index} ${fields.join()}`}>
                   <td className="mono">{table}</td>
-                  <td>
+                  <td className="args">
                     <span className="mono">{index}</span> {scan && <Badge tone="warn">scan</Badge>}
                   </td>
                   <td className="number">{count(documents)}</td>
