@@ -118,7 +118,11 @@ export function Chart(
       </div>
       <p className="chart-legend">
         {at === undefined
-          ? <span className="quiet">{series.length > 1 && <Names series={series} />}</span>
+          ? (
+            <span className="quiet">
+              <Names series={series} />
+            </span>
+          )
           : (
             <>
               {timeOf(at)} {shownMarks.filter(({ position }) => Math.floor(position) === highlighted)
