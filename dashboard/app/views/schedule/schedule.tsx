@@ -117,14 +117,15 @@ function Crons() {
   );
 }
 
-const UNITS = [[86_400_000, "d"], [3_600_000, "h"], [60_000, "min"]] as const;
+/** Units with their abbreviation and the word for one of them. */
+const UNITS = [[86_400_000, "d", "day"], [3_600_000, "h", "hour"], [60_000, "min", "minute"]] as const;
 
 function scheduleText(schedule: { readonly kind: string }): string {
   const { everyMs, expression } = schedule as { readonly everyMs?: number; readonly expression?: string };
   if (everyMs === undefined) return `${expression ?? schedule.kind} (UTC)`;
   // `duration` rounds, but a schedule is exact.
-  const [ms, unit] = UNITS.find(([ms]) => everyMs % ms === 0) ?? [1_000, "s"];
-  return `every ${tenths(everyMs / ms)} ${unit}`;
+  const [ms, unit, one] = UNITS.find(([ms]) => everyMs % ms === 0) ?? [1_000, "s", "second"];
+  return everyMs === ms ? `every ${one}` : `every ${tenths(everyMs / ms)} ${unit}`;
 }
 
 function State({ kind }: { readonly kind: StateKind }) {
