@@ -227,7 +227,9 @@ function History({ history, kept, nameOf }: {
                   ? <a href={href(["versions", hash])}>{name}</a>
                   : name}
               </td>
-              <td className="wrap">{nameOf(by)}</td>
+              <td className="args">
+                <BreakableEmail email={nameOf(by)} />
+              </td>
               <td className="wrap">{message ?? "–"}</td>
               <td className="number">
                 <span className="row end">
@@ -322,5 +324,17 @@ function Differences({ title, difference }: { readonly title: string; readonly d
         ))}
       </ul>
     </section>
+  );
+}
+
+/** An email address that can break after the @. */
+function BreakableEmail({ email }: { readonly email: string }) {
+  const [name, host] = email.split(/(?<=@)/);
+  return (
+    <>
+      {name}
+      <wbr />
+      {host}
+    </>
   );
 }
