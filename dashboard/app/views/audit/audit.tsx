@@ -57,7 +57,7 @@ export function Audit() {
     >
       <SearchBar
         label="Search entries"
-        placeholder="Document ID, email, address or other text"
+        placeholder="ID, email, IP address or text"
         value={text}
         onChange={(text) => here({ text })}
         choices={[

@@ -70,7 +70,7 @@ function Rooms({ rooms: { rooms, members, largest } }: { readonly rooms: RoomSum
       </Card>
       {shown !== undefined && (
         <Card flush title={`Members of ${shown.room}`}>
-          <Table head={["Member", "User", "Information", "State"]}>
+          <Table head={["Member", "User", "Information", "State"]} cards>
             {shown.members.map(({ id, userId, info, state }) => (
               <tr key={id}>
                 <td className="mono">{id}</td>

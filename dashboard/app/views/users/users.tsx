@@ -91,7 +91,7 @@ export function Users() {
         <Table head={["Email", "Name", "Sign-in method", { number: "Sessions" }, "Created"]}>
           {list.results.map((user) => (
             <tr key={user.userId}>
-              <td className="args">
+              <td className="args wrap">
                 <a href={href(["users", user.userId], { search, order })}>{user.email ?? user.userId}</a>{" "}
                 {!user.emailVerified && user.email !== null && <Badge tone="warn">unverified</Badge>}
               </td>
