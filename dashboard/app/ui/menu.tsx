@@ -15,11 +15,13 @@ export interface MenuItem {
 }
 
 export function Menu(
-  { label, items, trigger }: {
+  { label, items, trigger, align = "end" }: {
     readonly label: string;
     readonly items: readonly MenuItem[];
     /** Content of the button. Default: three dots. */
     readonly trigger?: ReactNode;
+    /** Edge of the button at which the menu begins. Default: its end. */
+    readonly align?: "start" | "end";
   },
 ) {
   return (
@@ -30,7 +32,7 @@ export function Menu(
         </Button>
       </DropdownMenu.Trigger>
       <DropdownMenu.Portal>
-        <DropdownMenu.Content className="menu" align="end" sideOffset={4}>
+        <DropdownMenu.Content className="menu" align={align} sideOffset={4} collisionPadding={8}>
           {items.map((item) => <Item key={item.text} {...item} />)}
         </DropdownMenu.Content>
       </DropdownMenu.Portal>

@@ -94,6 +94,7 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
         <>
           <Menu
             label="More about this user"
+            align="start"
             items={[
               { text: "Set a password", needs: "editor", run: () => setSettingPassword(true) },
               {
