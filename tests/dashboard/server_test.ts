@@ -773,7 +773,7 @@ testDashboard("overview, files, schedule, backups and replication", {
       await go("overview");
       await go("servers");
       await page.getByRole("row", { name: /^10\.0\.0\.1:3210 leader 42/ }).waitFor();
-      await page.getByRole("row", { name: /^10\.0\.0\.2:3210 follower 40 2, 300 ms 3/ }).waitFor();
+      await page.getByRole("row", { name: /^10\.0\.0\.2:3210 follower 40 2 commits, 300 ms 3/ }).waitFor();
       await page.unroute("**/api/admin/cluster");
       await page.route(
         "**/api/admin/cluster",

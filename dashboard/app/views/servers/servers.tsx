@@ -78,7 +78,7 @@ function ServerRow(
       <td>{role === "leader" ? <Badge tone="accent">leader</Badge> : <Badge>follower</Badge>}</td>
       <td className="number">{count(ts)}</td>
       <td className="number">
-        {lagCommits === 0 ? "–" : count(lagCommits)}
+        {lagCommits === 0 ? "–" : countOf(lagCommits, "commit")}
         {lagCommits > 0 && lagMs !== null && `, ${duration(Math.max(1, lagMs))}`}
       </td>
       <td className="number">{count(sockets)}</td>
