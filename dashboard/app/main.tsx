@@ -63,11 +63,6 @@ function takeSetupToken(): string | null {
   return token;
 }
 
-// The link may be opened in a tab that already shows the page.
-addEventListener("hashchange", () => {
-  if (location.hash.startsWith("#svc_setup_token=")) location.reload();
-});
-
 const place = document.getElementById("root");
 if (place === null) throw new Error("The page has no #root element");
 

@@ -80,7 +80,10 @@ export const opsLimits = {
   importBodyBytesMax: 1024 * MiB,
   /** Time without bytes after which the body of an import fails. */
   importStallMs: 60_000,
-  /** Maximum number of concurrent exports over HTTP. Each holds a snapshot, which prevents reuse of the write-ahead log. */
+  /**
+   * Maximum number of concurrent exports over HTTP. Each holds a snapshot, which prevents reuse of the
+   * write-ahead log, or builds its database.
+   */
   exportsAtOnceMax: 4,
   /** Time without reads after which an export over HTTP is aborted. */
   exportStallMs: 60_000,
@@ -391,7 +394,7 @@ export const replicationLimits = {
   historyCharsMax: 2 * MiB,
   historyBytesMax: 128 * MiB,
   historyMs: 10_000,
-  /** Timeout for the snapshot with the state before them. */
+  /** Timeout for downloading and unpacking the snapshot before the oldest state. */
   historySnapshotMs: 30_000,
   /** Minimum interval of requests to `--heartbeat-url`, and their timeout. */
   heartbeatMs: 60_000,

@@ -30,7 +30,9 @@ function heldBy(): symbol | undefined {
 }
 
 addEventListener("hashchange", () => {
-  if (heldBy() === undefined) show(location.hash);
+  // A setup link that is opened in a tab with the dashboard.
+  if (location.hash.startsWith("#svc_setup_token=")) location.reload();
+  else if (heldBy() === undefined) show(location.hash);
   else for (const listener of listeners) listener();
 });
 

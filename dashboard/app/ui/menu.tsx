@@ -20,7 +20,7 @@ export function Menu(
     readonly items: readonly MenuItem[];
     /** Content of the button. Default: three dots. */
     readonly trigger?: ReactNode;
-    /** Edge of the button at which the menu begins. Default: its end. */
+    /** Edge of the button that the menu is aligned with. */
     readonly align?: "start" | "end";
   },
 ) {

@@ -124,7 +124,7 @@ function isCreation({ text }: DocumentState, { at }: Snapshot): boolean {
   return text !== null && Number(JSON.parse(text)["_creationTime"]) > at;
 }
 
-/** Returns the document in a snapshot; `null` if the snapshot cannot be read, or not in time. */
+/** Returns the document in a snapshot; `null` if the snapshot is unreadable or the timeout expires. */
 async function stateIn(
   target: ReplicaReader,
   { at, file }: Snapshot,
@@ -141,7 +141,8 @@ async function stateIn(
     using database = openExport(path);
     return { at, text: database.document(id) };
   } catch (error) {
-    const isUnusable = signal.aborted || error instanceof LocationError || error instanceof ArchiveError ||
+    const isUnusable = error === signal.reason || error instanceof LocationError ||
+      error instanceof ArchiveError ||
       error instanceof UnusableDatabaseError || error instanceof UnpackSpaceError || isDiskFull(error);
     if (!isUnusable) throw error;
     return null;

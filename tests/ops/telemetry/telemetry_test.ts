@@ -168,6 +168,9 @@ Deno.test("[OT6] a collector that is down is reported once, and spans over the l
   await until(() => made.logged.length > 1);
   // Retries of the other batches, each with its own delay.
   await until(() => collector.spans.length + made.dropped.spans >= queuedMax + 100);
+  const received = collector.spans.length;
+  made.start("POST /api/query").end(200);
+  await until(() => collector.spans.length === received + 1);
   assert.equal(made.logged[1], "info Telemetry is exported again");
   const closing = performance.now();
   await made[Symbol.asyncDispose]();

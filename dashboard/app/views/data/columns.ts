@@ -4,7 +4,7 @@ import { useMutation, useQuery } from "syncline/react";
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
 import type { TableColumns, TableView } from "../../../../mod/ops/admin/isolate_functions/views.ts";
 import { api } from "../../server/api.ts";
-import { choicesOf, plainOf, propertiesOf } from "../../server/json_schema.ts";
+import { choicesOf, plainOf, propertiesOf, type Schema } from "../../server/json_schema.ts";
 import { attempt } from "../../ui/toasts.tsx";
 
 export type { TableColumns, TableView };
@@ -16,8 +16,8 @@ const CHECK = "2.25rem";
 const WIDTH_PX = 208;
 /** Width of columns with short values: wide enough for a time in milliseconds. */
 const SHORT_WIDTH_PX = 128;
-/** Length of the longest choice of a short field. */
-const SHORT_CHARS = 12;
+/** Length of the name and the longest choice of a short field. */
+const SHORT_CHARS = 14;
 const WIDTH_MIN_PX = 48;
 const WIDTH_MAX_PX = 2_000;
 export const FROZEN_MAX = 4;
@@ -40,15 +40,15 @@ export function numberFields({ schema }: TableOverview): ReadonlySet<string> {
   );
 }
 
-/** The columns with a width for each field whose values are short, so that more columns are visible. */
-function withShortWidths(table: TableOverview, columns: TableColumns): TableColumns {
+/** Default width of each column whose name and values are short, so that more columns are visible. */
+function shortWidths(table: TableOverview): Readonly<Record<string, number>> {
   const numbers = numberFields(table);
-  const short = Object.entries(propertiesOf(table.schema)).filter(([name, field]) =>
-    numbers.has(name) || plainOf(field)["type"] === "boolean" ||
-    choicesOf(field)?.every((choice) => String(choice).length <= SHORT_CHARS)
-  );
-  const widths = Object.fromEntries(short.map(([name]) => [name, SHORT_WIDTH_PX]));
-  return { ...columns, widths: { ...widths, ...columns.widths } };
+  const isShort = (name: string, field: Schema) =>
+    name.length <= SHORT_CHARS &&
+    (numbers.has(name) || plainOf(field)["type"] === "boolean" ||
+      choicesOf(field)?.every((choice) => String(choice).length <= SHORT_CHARS));
+  const short = Object.entries(propertiesOf(table.schema)).filter(([name, field]) => isShort(name, field));
+  return Object.fromEntries(short.map(([name]) => [name, SHORT_WIDTH_PX]));
 }
 
 /** The columns that are shown. */
@@ -56,8 +56,8 @@ export function shownColumns(table: TableOverview, { hidden }: TableColumns): re
   return columnsOf(table).filter((name) => !hidden.includes(name));
 }
 
-export function widthOf(name: string, { widths }: TableColumns): number {
-  return widths[name] ?? WIDTH_PX;
+export function widthOf(name: string, { columns, defaults }: ColumnWidths): number {
+  return columns.widths[name] ?? defaults[name] ?? WIDTH_PX;
 }
 
 export function withWidth(columns: TableColumns, name: string, width: number): TableColumns {
@@ -66,9 +66,10 @@ export function withWidth(columns: TableColumns, name: string, width: number): T
 }
 
 /** Widths of the frozen columns, with the check boxes, and of the others, as custom properties of the grid. */
-export function columnStyle(shown: readonly string[], columns: TableColumns): CSSProperties {
+export function columnStyle(shown: readonly string[], arranged: ColumnWidths): CSSProperties {
+  const { columns } = arranged;
   const style: Record<string, string> = {};
-  const widths = shown.map((name) => widthOf(name, columns));
+  const widths = shown.map((name) => widthOf(name, arranged));
   const template = (widths: readonly number[]) => widths.map((width) => `${width}px`).join(" ");
   const widthTo = (end: number) =>
     `calc(${CHECK} + ${widths.slice(0, end).reduce((sum, width) => sum + width, 0)}px)`;
@@ -80,8 +81,13 @@ export function columnStyle(shown: readonly string[], columns: TableColumns): CS
   return style as CSSProperties;
 }
 
-export interface ArrangedColumns {
+interface ColumnWidths {
   readonly columns: TableColumns;
+  /** Widths of columns that were not resized. The others have the same one. */
+  readonly defaults: Readonly<Record<string, number>>;
+}
+
+export interface ArrangedColumns extends ColumnWidths {
   /** Saved views of the table, which have names. */
   readonly views: readonly TableView[];
   /** Changes the columns, now and for the next visit. */
@@ -110,10 +116,7 @@ export function useColumns(overview: TableOverview): ArrangedColumns | null {
     );
   };
   useEffect(() => store, []);
-  const columns = useMemo(
-    () => withShortWidths(overview, edited ?? stored?.find(({ name }) => name === "") ?? usual),
-    [edited, stored, overview],
-  );
+  const defaults = useMemo(() => shortWidths(overview), [overview]);
   if (stored === undefined) return null;
   const arrange = (columns: TableColumns) => {
     setEdited(columns);
@@ -121,7 +124,8 @@ export function useColumns(overview: TableOverview): ArrangedColumns | null {
     unsaved.current = { columns, timer: setTimeout(store, SAVED_AFTER_MS) };
   };
   return {
-    columns,
+    columns: edited ?? stored.find(({ name }) => name === "") ?? usual,
+    defaults,
     views: stored.filter(({ name }) => name !== ""),
     arrange,
     reset: () => arrange(usual),

@@ -298,7 +298,7 @@ export function DocumentGrid(props: DocumentGridProps) {
           ? `row-${active._id}`
           : `cell-${active._id}-${column}`}
         tabIndex={0}
-        style={columnStyle(columns, arrangement)}
+        style={columnStyle(columns, props.arranged)}
         onKeyDown={onKey}
         onScroll={({ currentTarget }) => {
           currentTarget.toggleAttribute("data-sideways", currentTarget.scrollLeft > 0);

@@ -74,11 +74,12 @@ function SavedViews(
   );
 }
 
-function ColumnsDialog({ table, arranged: { columns, arrange, reset }, onClose }: {
+function ColumnsDialog({ table, arranged, onClose }: {
   readonly table: TableOverview;
   readonly arranged: ArrangedColumns;
   readonly onClose: () => void;
 }) {
+  const { columns, arrange, reset } = arranged;
   const { hidden, frozen } = columns;
   const all = columnsOf(table);
   const last = hidden.length >= all.length - 1;
@@ -134,11 +135,11 @@ function ColumnsDialog({ table, arranged: { columns, arrange, reset }, onClose }
                   step={8}
                   aria-label={`Width of ${name} in pixels`}
                   // Entered widths are applied when complete.
-                  key={widthOf(name, columns)}
-                  defaultValue={widthOf(name, columns)}
+                  key={widthOf(name, arranged)}
+                  defaultValue={widthOf(name, arranged)}
                   onBlur={({ target }) => {
                     const width = Number(target.value);
-                    if (width > 0 && width !== widthOf(name, columns)) {
+                    if (width > 0 && width !== widthOf(name, arranged)) {
                       arrange(withWidth(columns, name, width));
                     }
                   }}

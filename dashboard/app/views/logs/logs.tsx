@@ -217,6 +217,7 @@ export function Logs() {
                   <button
                     type="button"
                     className="link mono"
+                    title={run.function}
                     onClick={(event) => {
                       event.stopPropagation();
                       showRun(run);

@@ -228,7 +228,7 @@ function History({ history, kept, nameOf }: {
                   : name}
               </td>
               <td className="args">
-                <BreakableEmail email={nameOf(by)} />
+                <BreakableName text={nameOf(by)} />
               </td>
               <td className="wrap">{message ?? "–"}</td>
               <td className="number">
@@ -327,14 +327,14 @@ function Differences({ title, difference }: { readonly title: string; readonly d
   );
 }
 
-/** An email address that can break after the @. */
-function BreakableEmail({ email }: { readonly email: string }) {
-  const [name, host] = email.split(/(?<=@)/);
+/** An email address, which can break after the @, or the name of a key. */
+function BreakableName({ text }: { readonly text: string }) {
+  const end = text.indexOf("@") + 1;
   return (
     <>
-      {name}
+      {text.slice(0, end)}
       <wbr />
-      {host}
+      {text.slice(end)}
     </>
   );
 }

@@ -33,14 +33,15 @@ export const list = adminQuery({
   },
 });
 
-/** Whether a value of the entry contains the text, in any case. */
+/** Returns whether a value of the entry contains the text, ignoring case. */
 function contains({ email, address, action, args, changes }: AuditRow, text: string): boolean {
   const sought = text.toLowerCase();
-  const holds = (value: unknown): boolean =>
-    typeof value === "object"
-      ? value !== null && Object.values(value).some(holds)
-      : String(value).toLowerCase().includes(sought);
-  return holds([email, address ?? null, action, args, changes ?? null]);
+  const isMatch = (value: unknown): boolean =>
+    value !== null && value !== undefined &&
+    (typeof value === "object"
+      ? Object.values(value).some(isMatch)
+      : String(value).toLowerCase().includes(sought));
+  return isMatch([email, address, action, args, changes]);
 }
 
 export async function recordMutation(ctx: AdminMutationCtx, { udfPath, args }: AdminCall): Promise<void> {

@@ -5,7 +5,7 @@ import type { Context } from "hono";
 import { removeIfThere } from "../../../kit/durable_files.ts";
 import type { AdminEnv } from "../../admin/admin_guard.ts";
 
-/** Answers with a table of a database that it lets `build` write, and that `onEnd` removes. */
+/** Exports a table of a temporary database, which `build` creates and `onEnd` removes. */
 export type ExportRebuilt = (
   c: Context<AdminEnv>,
   rebuilt: {

@@ -120,7 +120,10 @@ async function historyWork(
 ): Promise<void> {
   void messages.next().finally(() => stopping.abort(new Error("The server has exited")));
   try {
-    await using target = await openTarget(location, { make: false, signal: stopping.signal });
+    // Bytes of a segment may stop arriving.
+    const deadline = AbortSignal.timeout(replicationLimits.historyMs + replicationLimits.historySnapshotMs);
+    const signal = AbortSignal.any([stopping.signal, deadline]);
+    await using target = await openTarget(location, { make: false, signal });
     const history = await documentHistory(target, id, { folder });
     send({ type: "History", result: { ok: true, history } });
   } catch (error) {

@@ -128,7 +128,7 @@ interface Exported {
   readonly where?: string;
   /** Default: the database in use. */
   readonly path?: string;
-  /** Builds the database of this export and returns its path, once the export is among those that may run. Optional. */
+  /** Called once the export has a slot. Builds its database and returns the path. Optional. */
   readonly build?: () => Promise<string>;
   /** Called when the export has ended or failed, unless it was refused before the build. Optional. */
   readonly onEnd?: () => void;
