@@ -341,6 +341,22 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     },
   );
 
+  await t.step("SY23 a field that changes while it is edited in the grid is not overwritten", async () => {
+    await grid.focus();
+    await keys("Home", "F2");
+    await page.getByLabel("New value of title").fill("Mine");
+    const id = await page.locator(".grid-body .grid-row").first().getByRole("gridcell").nth(1).innerText();
+    await asAdmin("_admin/data:patch", { id, set: { title: "Theirs", total: 4 } });
+    await page.locator(".grid-body .grid-row").first().getByRole("gridcell", { name: "4", exact: true })
+      .waitFor();
+    await keys("Enter");
+    await waitForText('Someone else changed "title" while you were editing');
+    await button("Dismiss").last().click();
+    await cell("Theirs").waitFor();
+    await asAdmin("_admin/data:patch", { id, set: { title: "Desk", total: 3 } });
+    await cell("Desk").waitFor();
+  });
+
   await t.step("an invalid field value is rejected in its cell, and Escape cancels the edit", async () => {
     await cell("Desk").hover();
     const total = page.locator(".grid-body .grid-row").first().getByRole("gridcell").nth(5);

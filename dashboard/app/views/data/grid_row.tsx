@@ -11,8 +11,8 @@ export interface CellEditorProps {
   readonly name: string;
   readonly schema: Schema | undefined;
   readonly value: unknown;
-  /** `undefined` removes the field. */
-  readonly onSave: (value: unknown) => void;
+  /** Called with the value, where `undefined` removes the field, and the one that was edited. */
+  readonly onSave: (value: unknown, seen: unknown) => void;
   /** Called on Escape. */
   readonly onCancel: () => void;
   /** Called when the focus leaves the editor. */
@@ -28,6 +28,8 @@ function CellEditor({ name, schema = {}, value, onSave, onCancel, onBlur }: Cell
     value === undefined ? "" : ofText && typeof value === "string" ? value : JSON.stringify(value)
   );
   const [wrong, setWrong] = useState(false);
+  // The field may change while it is edited.
+  const [seen] = useState(value);
 
   function onKey(event: KeyboardEvent): void {
     // Keep the grid from handling these keys.
@@ -36,7 +38,7 @@ function CellEditor({ name, schema = {}, value, onSave, onCancel, onBlur }: Cell
     if (event.key !== "Enter") return;
     event.preventDefault();
     const entered = enteredValue(text, ofText);
-    if (entered.ok) onSave(entered.value);
+    if (entered.ok) onSave(entered.value, seen);
     else setWrong(true);
   }
 
@@ -53,7 +55,7 @@ function CellEditor({ name, schema = {}, value, onSave, onCancel, onBlur }: Cell
       <select
         {...common}
         value={JSON.stringify(value)}
-        onChange={(event) => onSave(JSON.parse(event.target.value))}
+        onChange={(event) => onSave(JSON.parse(event.target.value), seen)}
       >
         {!choices.includes(value) && (
           <option value={JSON.stringify(value)}>{JSON.stringify(value) ?? "–"}</option>
@@ -156,9 +158,9 @@ export const GridRow = memo(function GridRow(
             value={row[name]}
             onCancel={() => onLeave("key")}
             onBlur={() => onLeave("blur")}
-            onSave={(value) => {
+            onSave={(value, seen) => {
               onLeave("key");
-              onStore(row, { name, value });
+              onStore({ ...row, [name]: seen }, { name, value });
             }}
           />
         )
