@@ -48,10 +48,10 @@ export function Chart(
   const [first = 0, last = 0] = [times[0], times.at(-1)];
   const step = times.length < 2 ? 0 : (last - first) / (times.length - 1);
   const isLong = last - first > DAY_MS;
-  const timeOf = (at: number) => {
-    const date = new Date(at);
-    return isLong ? `${dayText(date).slice(5)} ${minuteText(date)}` : minuteText(date);
-  };
+  const dayOf = (at: number) => dayText(new Date(at)).slice(5);
+  const timeOf = (at: number) => `${isLong ? `${dayOf(at)} ` : ""}${minuteText(new Date(at))}`;
+  // Times do not fit below a small chart.
+  const axisText = isLong ? dayOf : timeOf;
   const shownMarks = marks.map((mark) => ({ ...mark, position: step === 0 ? -1 : (mark.at - first) / step }))
     .filter(({ position }) => position >= 0 && position < times.length);
   const known = series.flatMap(({ values }) => values.filter((value) => value !== null));
@@ -60,6 +60,7 @@ export function Chart(
   const y = (value: number) => HEIGHT - 2 - value / most * (HEIGHT - 6);
   const newest = series[0]?.values.findLast((value) => value !== null) ?? null;
   const at = highlighted === null ? undefined : times[highlighted];
+  const marksAt = shownMarks.filter(({ position }) => Math.floor(position) === highlighted);
 
   function positionOf({ clientX, currentTarget }: MouseEvent<SVGSVGElement>): number {
     const { left, width } = currentTarget.getBoundingClientRect();
@@ -111,36 +112,41 @@ export function Chart(
           )}
         </svg>
         <p className="chart-times" aria-hidden="true">
-          <span>{timeOf(first)}</span>
-          <span>{timeOf((first + last) / 2)}</span>
-          <span>{timeOf(last)}</span>
+          {at === undefined
+            ? (
+              <>
+                <span>{axisText(first)}</span>
+                <span>{axisText((first + last) / 2)}</span>
+                <span>{axisText(last)}</span>
+              </>
+            )
+            : <span>{timeOf(at)} {textOf(marksAt)}</span>}
         </p>
       </div>
-      <p className="chart-legend">
+      <p className="chart-legend" data-several={series.length > 1 || undefined}>
         {at === undefined
           ? (
             <span className="quiet">
               <Names series={series} />
             </span>
           )
-          : (
-            <>
-              {timeOf(at)} {shownMarks.filter(({ position }) => Math.floor(position) === highlighted)
-                .map(({ at, text }) => <span key={at}>{text}</span>)}{" "}
-              {series.map(({ name, values, tone = "accent" }) => {
-                const value = values[highlighted ?? 0] ?? null;
-                return (
-                  <span key={name} data-tone={tone}>
-                    {series.length > 1 && `${name} `}
-                    {value === null ? "–" : format(value)}
-                  </span>
-                );
-              })}
-            </>
-          )}
+          : series.map(({ name, values, tone = "accent" }) => {
+            const value = values[highlighted ?? 0] ?? null;
+            return (
+              <span key={name} data-tone={tone}>
+                {series.length > 1 && `${name} `}
+                {value === null ? "–" : format(value)}
+              </span>
+            );
+          })}
       </p>
     </figure>
   );
+}
+
+/** The first event and the number of the others. */
+function textOf([first, ...others]: readonly Mark[]): string {
+  return first === undefined ? "" : `${first.text}${others.length === 0 ? "" : ` +${others.length}`}`;
 }
 
 function Names({ series }: { readonly series: readonly Series[] }) {
