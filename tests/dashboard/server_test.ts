@@ -667,7 +667,7 @@ testDashboard("overview, files, schedule, backups and replication", {
       await checkDialog(dashboard, "restore a table");
       // A failed import leaves no restore that the next start would apply.
       await page.route("**/api/admin/import/**", (route) => route.abort());
-      await button("Copy table").click();
+      await button("Restore table").click();
       await page.locator(".toast[data-tone=bad]").waitFor();
       assert.equal((await fetched("restore")).restore, null);
       await button("Dismiss").last().click();
@@ -684,7 +684,7 @@ testDashboard("overview, files, schedule, backups and replication", {
       await button("Dismiss").last().click();
       await go("data/notes");
       await choose("More about this table", "Restore an earlier state…");
-      await button("Copy table").click();
+      await button("Restore table").click();
       await waitForText(/\d documents? copied to notes\.$/);
       assert.ok(await isBack());
       assert.equal((await fetched("restore")).restore, null);
@@ -1057,7 +1057,7 @@ testDashboard(
         const states = page.getByLabel("Earlier state").locator("option");
         assert.match(await states.first().innerText(), /^Backup of .*, backup-.*\.tar\.zst$/);
         await page.getByLabel("Documents added since then").selectOption("replace");
-        await button("Copy table").click();
+        await button("Restore table").click();
         await waitForText("0 documents copied to notes.");
         assert.deepEqual(await call("notes:list", {}, "query"), [], id);
         await choose(/^More about backup-/, "Delete");

@@ -19,20 +19,23 @@ export type Source =
   | { readonly backup: string }
   | Point;
 
-export function CopyTable({ title, text = "", table, sourceOf, children, onDone, onClose }: {
-  readonly title: string;
-  /** Follows the first sentence. Optional. */
-  readonly text?: string;
-  /** Default: chosen in the dialog. */
-  readonly table?: string;
-  /** Returns the state to copy from. */
-  readonly sourceOf: (form: FormData) => Source;
-  /** Fields that choose the state. Optional. */
-  readonly children?: ReactNode;
-  /** Called at the end. Optional. */
-  readonly onDone?: () => void;
-  readonly onClose: () => void;
-}) {
+export function CopyTable(
+  { title, text = "", button = "Copy table", table, sourceOf, children, onDone, onClose }: {
+    readonly title: string;
+    /** Follows the first sentence. Optional. */
+    readonly text?: string;
+    readonly button?: string;
+    /** Default: chosen in the dialog. */
+    readonly table?: string;
+    /** Returns the state to copy from. */
+    readonly sourceOf: (form: FormData) => Source;
+    /** Fields that choose the state. Optional. */
+    readonly children?: ReactNode;
+    /** Called at the end. Optional. */
+    readonly onDone?: () => void;
+    readonly onClose: () => void;
+  },
+) {
   async function copy(form: FormData): Promise<void> {
     const source = sourceOf(form);
     onClose();
@@ -43,7 +46,7 @@ export function CopyTable({ title, text = "", table, sourceOf, children, onDone,
     <FormDialog
       title={title}
       text={`Only this table changes, immediately and without a restart.${text}`}
-      button="Copy table"
+      button={button}
       needs="owner"
       onSubmit={copy}
       onClose={onClose}

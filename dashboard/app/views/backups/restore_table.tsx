@@ -59,6 +59,7 @@ export function RestoreTable({ table, backups: newestBackups, ranges: newestRang
   return (
     <CopyTable
       title={title}
+      button="Restore table"
       table={table}
       sourceOf={(form) => {
         if (chosen !== POINT) return { backup: chosen };
