@@ -187,7 +187,9 @@ function* functionIssues(
     yield {
       key: `errors:${path}`,
       tone: "bad",
-      text: `${path} failed in ${shown(errors)} of ${shown(calls)} calls in the last hour.`,
+      text: calls === 1
+        ? `${path} failed in its only call in the last hour.`
+        : `${path} failed in ${shown(errors)} of ${shown(calls)} calls in the last hour.`,
       act: "View runs",
       view: `logs?${new URLSearchParams({ function: path, outcome: "error,timeout,refused" })}`,
     };
