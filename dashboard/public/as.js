@@ -49,6 +49,7 @@ async function end() {
   const ended = response.ok || response.status === 401;
   element("end").disabled = !ended;
   element("end").hidden = ended;
+  if (ended) element("who").textContent = `No longer signed in as ${name}.`;
   say(ended ? "Session ended." : "Could not end the session. Try again.");
 }
 
