@@ -65,3 +65,15 @@ export function Time({ at, as = "full" }: { readonly at: number; readonly as?: "
     </time>
   );
 }
+
+/** An email address, which can break after the @, or another name. */
+export function BreakableName({ text }: { readonly text: string }) {
+  const end = text.indexOf("@") + 1;
+  return (
+    <>
+      {text.slice(0, end)}
+      <wbr />
+      {text.slice(end)}
+    </>
+  );
+}

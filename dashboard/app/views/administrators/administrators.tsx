@@ -11,7 +11,7 @@ import { FormDialog, useConfirm } from "../../ui/dialog.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { attempt } from "../../ui/toasts.tsx";
 import { TableCard, View } from "../../ui/view.tsx";
-import { Time } from "../../ui/format.tsx";
+import { BreakableName, Time } from "../../ui/format.tsx";
 import { useIdentityProof } from "../../ui/identity_proof.tsx";
 import { Passkeys } from "./passkeys.tsx";
 import { SecondFactor } from "./second_factor.tsx";
@@ -57,7 +57,7 @@ export function Administrators() {
         row={({ adminId, email, role, createdAt, secondFactor, passkeys, sessions, you }) => (
           <tr key={adminId}>
             <td className="args">
-              {email} {you && <Badge tone="accent">you</Badge>}
+              <BreakableName text={email} /> {you && <Badge tone="accent">you</Badge>}
             </td>
             <td>
               {isOwner

@@ -72,12 +72,17 @@ export function ApiKeys() {
                   )}
                 </div>
               </td>
-              <td className="mono args">{shown}…</td>
+              <td className="mono args">
+                {/* Breaks before the characters that differ. */}
+                {shown.slice(0, shown.lastIndexOf("_") + 1)}
+                <wbr />
+                {shown.slice(shown.lastIndexOf("_") + 1)}…
+              </td>
               <td>
                 {deploy ? "deploys only" : <span className="mono">{functions.join(", ")}</span>}
                 {!deploy && kinds.length < KINDS && ` (${kinds.join(", ")})`}
               </td>
-              <td>{userId === null ? "a service" : emails[userId] ?? userId}</td>
+              <td>{userId === null ? <>a&nbsp;service</> : emails[userId] ?? userId}</td>
               <td>{lastUsedAt === null ? "never" : <Time at={lastUsedAt} as="ago" />}</td>
               <td className="number">
                 <span className="row end">

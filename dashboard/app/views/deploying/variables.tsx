@@ -47,7 +47,7 @@ export function Variables() {
             title: "No environment variables",
             text: "Store API keys of services that actions call here. Values are encrypted.",
           }
-          : { title: "Variables are hidden", text: `${refusal}.` }}
+          : { title: "Variables are hidden", text: "Only owners see them." }}
         head={["Name", "Value"]}
         actions
         rows={refusal === undefined ? variables : []}

@@ -6,7 +6,7 @@ import { currentRoute, go, href, replace, useRoute } from "../../shell/route.ts"
 import { useCreateDialog } from "../../ui/create_dialog.ts";
 import { Badge, Button, CheckField, Icon, SearchBar, TextField } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
-import { Time } from "../../ui/format.tsx";
+import { BreakableName, Time } from "../../ui/format.tsx";
 import { Card, Empty, Table, View } from "../../ui/view.tsx";
 import { attempt } from "../../ui/toasts.tsx";
 import { ListEnd, useLiveList } from "../../ui/use_request.tsx";
@@ -92,7 +92,9 @@ export function Users() {
           {list.results.map((user) => (
             <tr key={user.userId}>
               <td className="args wrap">
-                <a href={href(["users", user.userId], { search, order })}>{user.email ?? user.userId}</a>{" "}
+                <a href={href(["users", user.userId], { search, order })}>
+                  <BreakableName text={user.email ?? user.userId} />
+                </a>{" "}
                 {!user.emailVerified && user.email !== null && <Badge tone="warn">unverified</Badge>}
               </td>
               <td className="args">{user.name ?? <span className="quiet">–</span>}</td>

@@ -12,7 +12,7 @@ import { copyText } from "../../ui/copy_text.ts";
 import { Dialog } from "../../ui/dialog.tsx";
 import { attempt, showToast } from "../../ui/toasts.tsx";
 import { Card, Empty, Loading, Table, View } from "../../ui/view.tsx";
-import { count, countOf, size, Time } from "../../ui/format.tsx";
+import { BreakableName, count, countOf, size, Time } from "../../ui/format.tsx";
 import { useRequest } from "../../ui/use_request.tsx";
 
 /** Loads the library that compares texts. */
@@ -324,17 +324,5 @@ function Differences({ title, difference }: { readonly title: string; readonly d
         ))}
       </ul>
     </section>
-  );
-}
-
-/** An email address, which can break after the @, or the name of a key. */
-function BreakableName({ text }: { readonly text: string }) {
-  const end = text.indexOf("@") + 1;
-  return (
-    <>
-      {text.slice(0, end)}
-      <wbr />
-      {text.slice(end)}
-    </>
   );
 }
