@@ -114,7 +114,12 @@ export function FormDialog({ button, needs, onSubmit, children, ...dialog }:
     <Dialog
       open
       {...dialog}
-      footer={<Button type="submit" form={id} tone="accent" needs={needs}>{button}</Button>}
+      footer={
+        <>
+          <Button onClick={dialog.onClose}>Cancel</Button>
+          <Button type="submit" form={id} tone="accent" needs={needs}>{button}</Button>
+        </>
+      }
     >
       <form
         id={id}
