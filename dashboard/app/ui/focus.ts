@@ -19,6 +19,11 @@ export function restoreFocus(...candidates: readonly (Element | null)[]): void {
   }
 }
 
+/** Scrolls to an element that appears, such as an error below a long form. Pass it as `ref`. */
+export function scrollToShown(element: Element | null): void {
+  element?.scrollIntoView({ block: "nearest" });
+}
+
 export function isFocusLost(): boolean {
   return document.activeElement === null || document.activeElement === document.body;
 }

@@ -4,6 +4,7 @@ import { useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
 import { href, useRoute } from "../../shell/route.ts";
 import { Badge } from "../../ui/controls.tsx";
+import { scrollToShown } from "../../ui/focus.ts";
 import { count } from "../../ui/format.tsx";
 import { Empty, Loading, View } from "../../ui/view.tsx";
 import { SchemaMap } from "./schema_map.tsx";
@@ -53,7 +54,12 @@ export function Data() {
               <ul className="nav">
                 {tables.map(({ name, count: documents, more, orphaned }) => (
                   <li key={name}>
-                    <a href={href(["data", name])} aria-current={name === table?.name ? "page" : undefined}>
+                    <a
+                      href={href(["data", name])}
+                      aria-current={name === table?.name ? "page" : undefined}
+                      // On a phone, the tables are in a row that scrolls.
+                      ref={name === table?.name ? scrollToShown : undefined}
+                    >
                       <span className="grow mono">{name}</span>
                       {orphaned && (
                         <span title="Not in the schema of the live version">

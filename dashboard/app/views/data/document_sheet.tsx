@@ -11,6 +11,7 @@ import { Button, EditableFields, ReadOnlyNote } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { currentRoute } from "../../shell/route.ts";
 import { attempt, showToast } from "../../ui/toasts.tsx";
+import { scrollToShown } from "../../ui/focus.ts";
 import { Time } from "../../ui/format.tsx";
 import { type Fields, fieldsOf, FormTabs, SchemaForm } from "../../ui/schema_form.tsx";
 import { useSaveKey } from "../../ui/save_key.ts";
@@ -299,7 +300,7 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
             />
           </Suspense>
         ))}
-      {error !== null && <p className="field-error" role="alert">{error}</p>}
+      {error !== null && <p ref={scrollToShown} className="field-error" role="alert">{error}</p>}
       {showsHistory && documentId !== null && (
         <Suspense>
           <DocumentHistory

@@ -8,6 +8,7 @@ import { api } from "../../server/api.ts";
 import { copyText } from "../../ui/copy_text.ts";
 import { Button, CheckField, Icon, SelectField, TextField } from "../../ui/controls.tsx";
 import { Dialog, FormDialog, useConfirm } from "../../ui/dialog.tsx";
+import { scrollToShown } from "../../ui/focus.ts";
 import { showToast } from "../../ui/toasts.tsx";
 import { Empty } from "../../ui/view.tsx";
 import {
@@ -224,7 +225,7 @@ function ProviderForm({ edited: { name: existing, config }, taken, callbackOf, o
         name="linkByEmail"
         defaultChecked={config["linkByEmail"] !== false}
       />
-      {error !== null && <p className="field-error" role="alert">{error}</p>}
+      {error !== null && <p ref={scrollToShown} className="field-error" role="alert">{error}</p>}
     </FormDialog>
   );
 }
