@@ -72,7 +72,7 @@ export function ApiKeys() {
                   )}
                 </div>
               </td>
-              <td className="mono args">
+              <td className="mono">
                 {/* Breaks before the characters that differ. */}
                 {shown.slice(0, shown.lastIndexOf("_") + 1)}
                 <wbr />
