@@ -116,7 +116,9 @@ export function FormDialog({ button, needs, onSubmit, children, ...dialog }:
       {...dialog}
       footer={
         <>
-          <Button onClick={dialog.onClose}>Cancel</Button>
+          <Parts.Close asChild>
+            <Button>Cancel</Button>
+          </Parts.Close>
           <Button type="submit" form={id} tone="accent" needs={needs}>{button}</Button>
         </>
       }

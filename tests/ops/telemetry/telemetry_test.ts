@@ -49,8 +49,8 @@ function telemetry(endpoint: string, changes: Partial<TelemetryOptions> = {}) {
   return Object.assign(made, { logged });
 }
 
-/** Adds spans, one after the other, until one of their exports leads to a condition. On a slow machine some end at their deadline. */
-async function exported(made: Telemetry, holds: () => boolean): Promise<void> {
+/** Exports spans one at a time until the condition holds. On a slow machine some exports time out. */
+async function exportUntil(made: Telemetry, holds: () => boolean): Promise<void> {
   while (!holds()) {
     const { spans } = made.dropped;
     made.start("POST /api/query").end(200);
@@ -366,7 +366,7 @@ Deno.test("[OT6] an export ends at its deadline, also while the collector sends 
   await until(() => collector.ended === 1, { what: "the connection is closed" });
   // The next export uses a new connection.
   collector.endlessPath = null;
-  await exported(made, () => collector.spans.length > 0);
+  await exportUntil(made, () => collector.spans.length > 0);
   await until(() => logged.length === 2);
   // A signal without new items does not hide that a collector that was silent works again.
   collector.endlessPath = "/v1/traces";
@@ -408,7 +408,7 @@ Deno.test("[OT6] a signal whose connections are reset while another one works is
   }
   assert.deepEqual(logged, ["warn Cannot export telemetry traces"]);
   collector.resets = false;
-  await exported(made, () => logged.length === 2);
+  await exportUntil(made, () => logged.length === 2);
   assert.equal(logged[1], "info Telemetry is exported again");
 });
 

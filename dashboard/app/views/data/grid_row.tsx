@@ -11,7 +11,7 @@ export interface CellEditorProps {
   readonly name: string;
   readonly schema: Schema | undefined;
   readonly value: unknown;
-  /** Called with the value, where `undefined` removes the field, and the one that was edited. */
+  /** Called with the new value, where `undefined` removes the field, and the value that the user saw. */
   readonly onSave: (value: unknown, seen: unknown) => void;
   /** Called on Escape. */
   readonly onCancel: () => void;
@@ -28,7 +28,7 @@ function CellEditor({ name, schema = {}, value, onSave, onCancel, onBlur }: Cell
     value === undefined ? "" : ofText && typeof value === "string" ? value : JSON.stringify(value)
   );
   const [wrong, setWrong] = useState(false);
-  // The field may change while it is edited.
+  // The value when editing started, to detect conflicts.
   const [seen] = useState(value);
 
   function onKey(event: KeyboardEvent): void {
@@ -55,7 +55,7 @@ function CellEditor({ name, schema = {}, value, onSave, onCancel, onBlur }: Cell
       <select
         {...common}
         value={JSON.stringify(value)}
-        onChange={(event) => onSave(JSON.parse(event.target.value), seen)}
+        onChange={(event) => onSave(JSON.parse(event.target.value), value)}
       >
         {!choices.includes(value) && (
           <option value={JSON.stringify(value)}>{JSON.stringify(value) ?? "–"}</option>
