@@ -50,7 +50,7 @@ export function Chart(
   const isLong = last - first > DAY_MS;
   const dayOf = (at: number) => dayText(new Date(at)).slice(5);
   const timeOf = (at: number) => `${isLong ? `${dayOf(at)} ` : ""}${minuteText(new Date(at))}`;
-  // Times do not fit below a small chart.
+  // A small chart has no space for day and time.
   const axisText = isLong ? dayOf : timeOf;
   const shownMarks = marks.map((mark) => ({ ...mark, position: step === 0 ? -1 : (mark.at - first) / step }))
     .filter(({ position }) => position >= 0 && position < times.length);

@@ -51,7 +51,8 @@ function telemetry(endpoint: string, changes: Partial<TelemetryOptions> = {}) {
 
 /** Exports spans one at a time until the condition holds. On a slow machine some exports time out. */
 async function exportUntil(made: Telemetry, holds: () => boolean): Promise<void> {
-  while (!holds()) {
+  for (let tries = 0; !holds(); tries++) {
+    assert.ok(tries < 100, `100 exports did not lead to ${holds}`);
     const { spans } = made.dropped;
     made.start("POST /api/query").end(200);
     await until(() => holds() || made.dropped.spans > spans);

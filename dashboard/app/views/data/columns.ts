@@ -83,7 +83,7 @@ export function columnStyle(shown: readonly string[], arranged: ColumnWidths): C
 
 interface ColumnWidths {
   readonly columns: TableColumns;
-  /** Widths of columns that were not resized. The others have the same one. */
+  /** Widths of columns with short values. Other columns that were not resized have the usual width. */
   readonly defaults: Readonly<Record<string, number>>;
 }
 
