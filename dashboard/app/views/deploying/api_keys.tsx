@@ -13,6 +13,7 @@ import { ShownKey } from "./shown_key.tsx";
 const DAY_MS = 86_400_000;
 /** Kinds of functions that a key may call. */
 const KINDS = 4;
+const PREFIX = /^syncline_[a-z]+_/;
 
 type Key = NonNullable<ReturnType<typeof useKeys>>[number];
 
@@ -73,10 +74,10 @@ export function ApiKeys() {
                 </div>
               </td>
               <td className="mono">
-                {/* Breaks before the characters that differ. */}
-                {shown.slice(0, shown.lastIndexOf("_") + 1)}
+                {/* Breaks before the random characters, which may contain "_". */}
+                {shown.match(PREFIX)?.[0]}
                 <wbr />
-                {shown.slice(shown.lastIndexOf("_") + 1)}…
+                {shown.replace(PREFIX, "")}…
               </td>
               <td>
                 {deploy ? "deploys only" : <span className="mono">{functions.join(", ")}</span>}
