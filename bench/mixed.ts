@@ -1,7 +1,8 @@
 /**
  * `deno task bench:mixed [--seconds n]`: an hour of mixed use at a moderate rate, with reads, writes, short-lived sockets,
  * uploads, sign-ins and backups. Measures the memory of the idle server before and after, and each minute in between. Exits
- * with 1 if a call failed or the memory grew by more than 20 MB.
+ * with 1 if a call failed or the anonymous memory grew by more than 20 MB; shares of the program's pages depend on other
+ * processes of the machine.
  */
 import { parseArgs } from "node:util";
 import { join } from "node:path";
@@ -95,10 +96,15 @@ try {
   });
   const startedAt = performance.now();
   const measure = async (state: string): Promise<number> => {
-    const { bytes, byProcess } = await treeMemory(server.pid);
+    const { bytes, anonymousBytes, byProcess } = await treeMemory(server.pid);
     const minutes = ((performance.now() - startedAt) / 60_000).toFixed(1);
-    print(`${minutes} min, ${state}: ${(bytes / 1e6).toFixed(0)} MB (${byProcess})`);
-    return bytes;
+    const megabytes = (count: number) => (count / 1e6).toFixed(0);
+    print(
+      `${minutes} min, ${state}: ${megabytes(bytes)} MB (${byProcess}), anonymous ${
+        megabytes(anonymousBytes)
+      }`,
+    );
+    return anonymousBytes;
   };
   const usage = new Usage(server);
   await seedRows(server, { count: ROWS, chars: 500 });
@@ -121,7 +127,7 @@ try {
   print(`processor: ${(processorMs / Number(values.seconds) / 10).toFixed(1)} % of one`);
   await pause(IDLE_MS);
   const growth = await measure("idle at the end") - before;
-  print(`memory grew by ${(growth / 1e6).toFixed(1)} MB`);
+  print(`anonymous memory grew by ${(growth / 1e6).toFixed(1)} MB`);
   if (growth > GROWTH_BYTES_MAX) usage.addFailure("memory grew too much");
   usage.reportFailures();
 } finally {

@@ -1,7 +1,7 @@
 /** Sockets that stop reading: their memory, and the delay of deliveries to other sockets. */
 import { type BenchContext, benchFunctions } from "../context.ts";
 import { setRowMessage, subscribeMessage } from "../load/messages.ts";
-import { proportionalSetSize } from "../../tests/support/processes/process_tree.ts";
+import { memoryOf } from "../../tests/support/processes/process_tree.ts";
 import { RawWebSocket } from "../../tests/support/processes/raw_websocket.ts";
 import { seedRows } from "../support/seed.ts";
 import { median, percentile } from "../support/statistics.ts";
@@ -38,11 +38,11 @@ export async function stalledRows(context: BenchContext): Promise<Row[]> {
     await using _stalled = await openStalled(server.port);
     besideStalled.push(await deliverP99());
   }
-  const before = await proportionalSetSize(server.pid);
+  const before = (await memoryOf(server.pid)).proportional;
   await using sockets = new AsyncDisposableStack();
   for (let i = 0; i < STALLED; i++) sockets.use(await openStalled(server.port));
   await deliverP99();
-  const perSocket = (await proportionalSetSize(server.pid) - before) / STALLED / MIB;
+  const perSocket = ((await memoryOf(server.pid)).proportional - before) / STALLED / MIB;
   return [
     {
       name: "a socket that stops reading, p99 of the others' deliveries",

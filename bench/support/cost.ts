@@ -3,9 +3,9 @@ import { pause } from "../../tests/support/waiting.ts";
 import type { Cost } from "../table.ts";
 import {
   commandLine,
+  memoryOf,
   processorTimeUs,
   processTree,
-  proportionalSetSize,
 } from "../../tests/support/processes/process_tree.ts";
 
 /** Returns the processor time of a process tree in microseconds, without processes that have ended. */
@@ -17,6 +17,8 @@ export async function treeTimeUs(pid: number): Promise<number> {
 export interface TreeMemory {
   /** Proportional set sizes, so that shared pages count once. */
   readonly bytes: number;
+  /** Memory of no file, which does not depend on other processes of the machine that run the same program. */
+  readonly anonymousBytes: number;
   /** In megabytes: `main 60, writer 31, reader 29`. */
   readonly byProcess: string;
 }
@@ -25,13 +27,14 @@ export async function treeMemory(pid: number): Promise<TreeMemory> {
   const processes = await Promise.all(
     (await processTree(pid)).map(async (each) => ({
       name: each === pid ? "main" : roleOf(await commandLine(each) ?? ""),
-      bytes: await proportionalSetSize(each),
+      ...await memoryOf(each),
     })),
   );
   return {
-    bytes: processes.reduce((sum, { bytes }) => sum + bytes, 0),
-    byProcess: processes.filter(({ bytes }) => bytes > 0)
-      .map(({ name, bytes }) => `${name} ${(bytes / 1e6).toFixed(0)}`).join(", "),
+    bytes: processes.reduce((sum, { proportional }) => sum + proportional, 0),
+    anonymousBytes: processes.reduce((sum, { anonymous }) => sum + anonymous, 0),
+    byProcess: processes.filter(({ proportional }) => proportional > 0)
+      .map(({ name, proportional }) => `${name} ${(proportional / 1e6).toFixed(0)}`).join(", "),
   };
 }
 

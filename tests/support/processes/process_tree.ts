@@ -20,10 +20,18 @@ export async function processTree(pid: number): Promise<number[]> {
   return [pid, ...below.flat()];
 }
 
-/** Proportional set size of a process in bytes; 0 if it has ended. */
-export async function proportionalSetSize(pid: number): Promise<number> {
-  const text = await read(`/proc/${pid}/smaps_rollup`);
-  return Number(/^Pss: *(\d+) kB/m.exec(text ?? "")?.[1] ?? 0) * 1024;
+/** Memory of a process in bytes; 0 if it has ended. */
+export interface ProcessMemory {
+  /** Proportional set size: a page shared by n processes counts as 1/n in each. */
+  readonly proportional: number;
+  /** Pages that belong to no file. They do not depend on other processes. */
+  readonly anonymous: number;
+}
+
+export async function memoryOf(pid: number): Promise<ProcessMemory> {
+  const text = await read(`/proc/${pid}/smaps_rollup`) ?? "";
+  const bytes = (line: RegExp) => Number(line.exec(text)?.[1] ?? 0) * 1024;
+  return { proportional: bytes(/^Pss: *(\d+) kB/m), anonymous: bytes(/^Anonymous: *(\d+) kB/m) };
 }
 
 /** Maximum resident memory of a process in bytes; 0 if it has ended. */
