@@ -169,6 +169,7 @@ testDashboard("users, administrators and settings", {
     await page.locator(".toast[data-tone=bad]").waitFor();
     await button("Dismiss").last().click();
     await dialog.getByRole("button", { name: "Cancel" }).click();
+    await button("Discard changes").click();
   });
 
   await t.step("a user is found by name and renamed", async () => {

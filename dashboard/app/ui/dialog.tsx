@@ -100,6 +100,15 @@ export function Dialog(
   );
 }
 
+/** Closes its dialog, after a question if there are unsaved edits. */
+export function CancelButton() {
+  return (
+    <Parts.Close asChild>
+      <Button>Cancel</Button>
+    </Parts.Close>
+  );
+}
+
 /** A centered dialog with one form, which its button submits. */
 export function FormDialog({ button, needs, onSubmit, children, ...dialog }:
   & Pick<DialogProps, "title" | "text" | "onClose" | "children">
@@ -116,9 +125,7 @@ export function FormDialog({ button, needs, onSubmit, children, ...dialog }:
       {...dialog}
       footer={
         <>
-          <Parts.Close asChild>
-            <Button>Cancel</Button>
-          </Parts.Close>
+          <CancelButton />
           <Button type="submit" form={id} tone="accent" needs={needs}>{button}</Button>
         </>
       }

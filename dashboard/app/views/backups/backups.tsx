@@ -5,7 +5,7 @@ import type { Backup, BackupList, StagedRestore as Staged } from "../../server/s
 import { href, replace, useRoute } from "../../shell/route.ts";
 import { useCreateDialog } from "../../ui/create_dialog.ts";
 import { Badge, Button, CheckField, Icon } from "../../ui/controls.tsx";
-import { Dialog, useConfirm } from "../../ui/dialog.tsx";
+import { CancelButton, Dialog, useConfirm } from "../../ui/dialog.tsx";
 import { runPageTask, useIsBusy } from "../../ui/page_tasks.ts";
 import { Menu } from "../../ui/menu.tsx";
 import { Card, Empty, Loading, Table, View } from "../../ui/view.tsx";
@@ -288,7 +288,7 @@ function MakeBackup({ onClose, onMake }: {
       onClose={onClose}
       footer={
         <>
-          <Button onClick={onClose}>Cancel</Button>
+          <CancelButton />
           <Button tone="accent" onClick={() => onMake({ includeFiles, includeAux })}>Back up</Button>
         </>
       }

@@ -5,7 +5,7 @@ import { adminSession } from "../../server/admin_session.ts";
 import { sendImport } from "../../server/import_status.ts";
 import { propertiesOf, requiredOf } from "../../server/json_schema.ts";
 import { Button, SelectField, TextField } from "../../ui/controls.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { CancelButton, Dialog } from "../../ui/dialog.tsx";
 import { runPageTask } from "../../ui/page_tasks.ts";
 import { showToast } from "../../ui/toasts.tsx";
 import { Table } from "../../ui/view.tsx";
@@ -103,7 +103,7 @@ export function ImportDialog(
       onClose={onClose}
       footer={
         <>
-          <Button onClick={onClose}>Cancel</Button>
+          <CancelButton />
           <Button type="submit" form="import" tone="accent" disabled={isChecking} ref={submitButton}>
             {isChecking ? "Checking…" : ready ? `Import ${rowsText(report.rows)}` : "Check file"}
           </Button>

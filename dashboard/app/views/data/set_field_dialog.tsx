@@ -7,7 +7,7 @@ import { useMutation } from "syncline/react";
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
 import { api, seenField } from "../../server/api.ts";
 import { Button, SelectField } from "../../ui/controls.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { CancelButton, Dialog } from "../../ui/dialog.tsx";
 import { attempt, showToast } from "../../ui/toasts.tsx";
 import { SchemaForm } from "../../ui/schema_form.tsx";
 import { count } from "../../ui/format.tsx";
@@ -78,7 +78,7 @@ export function SetFieldDialog({ table, rows, onClose }: {
       onClose={onClose}
       footer={
         <>
-          <Button onClick={onClose}>Cancel</Button>
+          <CancelButton />
           <Button type="submit" form="set-field" tone="accent">Set field</Button>
         </>
       }

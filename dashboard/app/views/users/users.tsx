@@ -5,7 +5,7 @@ import { api } from "../../server/api.ts";
 import { currentRoute, go, href, replace, useRoute } from "../../shell/route.ts";
 import { useCreateDialog } from "../../ui/create_dialog.ts";
 import { Badge, Button, CheckField, Icon, SearchBar, TextField } from "../../ui/controls.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { CancelButton, Dialog } from "../../ui/dialog.tsx";
 import { BreakableName, Time } from "../../ui/format.tsx";
 import { Card, Empty, Table, View } from "../../ui/view.tsx";
 import { attempt } from "../../ui/toasts.tsx";
@@ -39,7 +39,7 @@ export function NewUser({ onClose }: { readonly onClose: () => void }) {
       onClose={onClose}
       footer={
         <>
-          <Button onClick={onClose}>Cancel</Button>
+          <CancelButton />
           <Button type="submit" form="new-user" tone="accent" disabled={busy}>Create user</Button>
         </>
       }
