@@ -46,8 +46,8 @@ testDashboard("users, administrators and settings", {
     assert.equal(await button("Create administrator").count(), 0);
   });
 
-  await t.step("DA4 a wrong setup link is rejected", async () => {
-    await page.goto(`${server.url}/_/?again#svc_setup_token=wrong`);
+  await t.step("DA4 a wrong setup link, opened in a tab with the dashboard, is rejected", async () => {
+    await page.goto(`${server.url}/_/#svc_setup_token=wrong`);
     await waitForText("Create the first administrator");
     await enter(admin.email, admin.password, "Create administrator");
     await page.getByRole("alert").waitFor();
