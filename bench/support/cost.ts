@@ -4,6 +4,7 @@ import type { Cost } from "../table.ts";
 import {
   commandLine,
   memoryOf,
+  type ProcessMemory,
   processorTimeUs,
   processTree,
 } from "../../tests/support/processes/process_tree.ts";
@@ -17,10 +18,10 @@ export async function treeTimeUs(pid: number): Promise<number> {
 export interface TreeMemory {
   /** Proportional set sizes, so that shared pages count once. */
   readonly bytes: number;
-  /** Memory of no file, which does not depend on other processes of the machine that run the same program. */
-  readonly anonymousBytes: number;
   /** In megabytes: `main 60, writer 31, reader 29`. */
   readonly byProcess: string;
+  /** The same of the anonymous memory, which other processes of the machine do not affect. */
+  readonly anonymous: { readonly bytes: number; readonly byProcess: string };
 }
 
 export async function treeMemory(pid: number): Promise<TreeMemory> {
@@ -30,12 +31,12 @@ export async function treeMemory(pid: number): Promise<TreeMemory> {
       ...await memoryOf(each),
     })),
   );
-  return {
-    bytes: processes.reduce((sum, { proportional }) => sum + proportional, 0),
-    anonymousBytes: processes.reduce((sum, { anonymous }) => sum + anonymous, 0),
-    byProcess: processes.filter(({ proportional }) => proportional > 0)
-      .map(({ name, proportional }) => `${name} ${(proportional / 1e6).toFixed(0)}`).join(", "),
-  };
+  const total = (kind: keyof ProcessMemory) => ({
+    bytes: processes.reduce((sum, memory) => sum + memory[kind], 0),
+    byProcess: processes.filter((memory) => memory[kind] > 0)
+      .map((memory) => `${memory.name} ${(memory[kind] / 1e6).toFixed(0)}`).join(", "),
+  });
+  return { ...total("proportional"), anonymous: total("anonymous") };
 }
 
 /** Returns the role of an isolate, which its socket's path contains, or the name of a helper process's module. */

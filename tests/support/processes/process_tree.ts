@@ -20,14 +20,15 @@ export async function processTree(pid: number): Promise<number[]> {
   return [pid, ...below.flat()];
 }
 
-/** Memory of a process in bytes; 0 if it has ended. */
+/** In bytes. */
 export interface ProcessMemory {
   /** Proportional set size: a page shared by n processes counts as 1/n in each. */
   readonly proportional: number;
-  /** Pages that belong to no file. They do not depend on other processes. */
+  /** Anonymous memory, such as heaps. Other processes that run the same program do not affect it. */
   readonly anonymous: number;
 }
 
+/** Returns the memory of a process; zeros if it has ended. */
 export async function memoryOf(pid: number): Promise<ProcessMemory> {
   const text = await read(`/proc/${pid}/smaps_rollup`) ?? "";
   const bytes = (line: RegExp) => Number(line.exec(text)?.[1] ?? 0) * 1024;
