@@ -168,8 +168,23 @@ testDashboard("users, administrators and settings", {
     await button("Create user").click();
     await page.locator(".toast[data-tone=bad]").waitFor();
     await button("Dismiss").last().click();
-    await dialog.getByRole("button", { name: "Cancel" }).click();
+    await keys("Escape");
     await button("Discard changes").click();
+    await dialog.waitFor({ state: "detached" });
+  });
+
+  await t.step("DA16 Cancel asks before it discards edits", async () => {
+    await button("New user").click();
+    await button("Cancel").click();
+    await dialog.waitFor({ state: "detached" });
+    await button("New user").click();
+    await page.getByLabel("Name", { exact: true }).fill("Lost");
+    await button("Cancel").click();
+    await button("Keep editing").click();
+    assert.equal(await page.getByLabel("Name", { exact: true }).inputValue(), "Lost");
+    await button("Cancel").click();
+    await button("Discard changes").click();
+    await dialog.waitFor({ state: "detached" });
   });
 
   await t.step("a user is found by name and renamed", async () => {

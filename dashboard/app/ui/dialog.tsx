@@ -100,7 +100,7 @@ export function Dialog(
   );
 }
 
-/** Closes its dialog, after a question if there are unsaved edits. */
+/** Closes its dialog like Escape, which asks first if there are unsaved edits. A button that calls `onClose` does not ask. */
 export function CancelButton() {
   return (
     <Parts.Close asChild>

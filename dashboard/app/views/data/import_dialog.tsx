@@ -28,6 +28,7 @@ export function ImportDialog(
   const [mapping, setMapping] = useState<
     { readonly columns: readonly CsvColumn[]; readonly fields: readonly (string | null)[] } | null
   >(null);
+  const [mappingEdited, setMappingEdited] = useState(false);
   const fields = ["_id", "_creationTime", ...Object.keys(propertiesOf(schema))];
   /** Progress of the check; `null` if none is running. */
   const [checking, setChecking] = useState<string | null>(null);
@@ -49,6 +50,7 @@ export function ImportDialog(
 
   async function readColumns(file: File | undefined): Promise<void> {
     setMapping(null);
+    setMappingEdited(false);
     if (file === undefined || !file.name.endsWith(".csv")) return;
     const columns = csvColumns(await file.slice(0, CSV_HEAD_CHARS).text());
     // Without a readable header, the server reports what is wrong.
@@ -100,6 +102,7 @@ export function ImportDialog(
       open
       title={`Import into ${table}`}
       text="JSON lines, or CSV with a header row. If any document is invalid, nothing is imported."
+      unsaved={mappingEdited}
       onClose={onClose}
       footer={
         <>
@@ -134,7 +137,10 @@ export function ImportDialog(
             {...mapping}
             choices={fields}
             required={requiredOf(schema)}
-            onChange={(chosen) => setMapping({ ...mapping, fields: chosen })}
+            onChange={(chosen) => {
+              setMapping({ ...mapping, fields: chosen });
+              setMappingEdited(true);
+            }}
           />
         )}
       </form>

@@ -13,7 +13,9 @@ import { ShownKey } from "./shown_key.tsx";
 const DAY_MS = 86_400_000;
 /** Kinds of functions that a key may call. */
 const KINDS = 4;
-const PREFIX = /^syncline_[a-z]+_/;
+
+/** As in `mod/auth/api_keys/api_keys.ts`. Random characters follow. */
+const KEY_PREFIX = /^syncline_[a-z]+_/;
 
 type Key = NonNullable<ReturnType<typeof useKeys>>[number];
 
@@ -60,6 +62,7 @@ export function ApiKeys() {
         row={(key) => {
           const { keyId, name, shown, kinds, functions, deploy, userId, createdBy, expiresAt, lastUsedAt } =
             key;
+          const prefix = KEY_PREFIX.exec(shown)?.[0] ?? "";
           return (
             <tr key={keyId}>
               <td className="args">
@@ -75,9 +78,9 @@ export function ApiKeys() {
               </td>
               <td className="mono">
                 {/* Breaks before the random characters, which may contain "_". */}
-                {shown.match(PREFIX)?.[0]}
+                {prefix}
                 <wbr />
-                {shown.replace(PREFIX, "")}…
+                {shown.slice(prefix.length)}…
               </td>
               <td>
                 {deploy ? "deploys only" : <span className="mono">{functions.join(", ")}</span>}

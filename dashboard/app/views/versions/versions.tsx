@@ -9,7 +9,7 @@ import { ERRORS } from "../../server/outcomes.ts";
 import { href, useRoute } from "../../shell/route.ts";
 import { Badge, Button, TextField } from "../../ui/controls.tsx";
 import { copyText } from "../../ui/copy_text.ts";
-import { Dialog } from "../../ui/dialog.tsx";
+import { CancelButton, Dialog } from "../../ui/dialog.tsx";
 import { attempt, showToast } from "../../ui/toasts.tsx";
 import { Card, Empty, Loading, Table, View } from "../../ui/view.tsx";
 import { BreakableName, count, countOf, size, Time } from "../../ui/format.tsx";
@@ -39,6 +39,11 @@ export function Versions() {
   const [message, setMessage] = useState("");
   const [busy, setBusy] = useState(false);
 
+  function close(): void {
+    setAsked(null);
+    setMessage("");
+  }
+
   async function ask(version: DeployedVersion): Promise<void> {
     setBusy(true);
     await attempt(async () => setAsked({ version, changes: await rollBack(version.hash, { dryRun: true }) }));
@@ -50,8 +55,7 @@ export function Versions() {
     const done = await attempt(() => rollBack(hash, { dryRun: false, message }));
     setBusy(false);
     if (!done) return;
-    setAsked(null);
-    setMessage("");
+    close();
     showToast(`Version ${hash.slice(0, HASH_CHARS)} is now live.`);
     refetch();
   }
@@ -151,10 +155,11 @@ export function Versions() {
           open
           title={`Roll back to ${asked.version.hash.slice(0, HASH_CHARS)}?`}
           text="Clients stay connected. Queries run again with the other version."
-          onClose={() => setAsked(null)}
+          unsaved={message !== ""}
+          onClose={close}
           footer={
             <>
-              <Button onClick={() => setAsked(null)}>Cancel</Button>
+              <CancelButton />
               <Button
                 tone="bad"
                 disabled={busy || !asked.changes.fits}
