@@ -12,7 +12,7 @@ import { telemetryLimits } from "../../../mod/ops/limits.ts";
 import { Histogram } from "../../../mod/ops/stats/mod.ts";
 import { Telemetry, type TelemetryOptions } from "../../../mod/ops/telemetry/mod.ts";
 import { freePort } from "../../support/ports.ts";
-import { until } from "../../support/waiting.ts";
+import { pause, until } from "../../support/waiting.ts";
 import { attributesOf, OtlpCollector } from "../support/otlp_collector.ts";
 
 const ok: Outcome = { ok: true, value: "1", logLines: [] };
@@ -46,8 +46,19 @@ function telemetry(endpoint: string, changes: Partial<TelemetryOptions> = {}) {
     log,
     ...changes,
   });
-  return Object.assign(made, { logged });
+  const { exportMs = 0 } = changes;
+  return Object.assign(made, {
+    logged,
+    async [Symbol.asyncDispose]() {
+      await Telemetry.prototype[Symbol.asyncDispose].call(made);
+      // After an export that ended at its deadline, the package still clears its timers.
+      await pause(exportMs);
+    },
+  });
 }
+
+/** Below the delay of the package's first retry, so that a refused export ends at once. */
+const NO_RETRY_MS = 700;
 
 /** Exports spans one at a time until the condition holds. On a slow machine some exports time out. */
 async function exportUntil(made: Telemetry, holds: () => boolean): Promise<void> {
@@ -341,13 +352,13 @@ Deno.test("[OT7] only the chosen signals are exported", async () => {
 
 Deno.test("[OT6] log records over the limits are dropped and counted", async () => {
   const { log } = forwardedLog();
-  const made = telemetry(`http://127.0.0.1:${await freePort()}`, { log, exportMs: 300 });
+  const made = telemetry(`http://127.0.0.1:${await freePort()}`, { log, exportMs: NO_RETRY_MS });
   const { queuedMax, logCharsMax, queuedLogCharsMax } = telemetryLimits;
   for (let i = 0; i < queuedMax + 5; i++) log("info", "A line");
   assert.deepEqual(made.dropped, { spans: 0, logRecords: 5 });
   await made[Symbol.asyncDispose]();
   await until(() => made.dropped.logRecords === queuedMax + 5);
-  const large = telemetry(`http://127.0.0.1:${await freePort()}`, { log, exportMs: 300 });
+  const large = telemetry(`http://127.0.0.1:${await freePort()}`, { log, exportMs: NO_RETRY_MS });
   const lines = Math.ceil(queuedLogCharsMax / logCharsMax);
   assert.ok(lines < queuedMax / 2);
   for (let i = 0; i < 2 * lines; i++) log("info", "x".repeat(logCharsMax));
@@ -397,7 +408,7 @@ Deno.test("[OT6] a signal whose connections are reset while another one works is
   const { log, logged } = forwardedLog();
   await using made = telemetry(`http://127.0.0.1:${port}`, {
     log,
-    exportMs: 300,
+    exportMs: NO_RETRY_MS,
     signals: ["traces", "metrics"],
   });
   const metrics = () => made.exportMetrics(() => Promise.resolve([]));
@@ -416,7 +427,7 @@ Deno.test("[OT6] a signal whose connections are reset while another one works is
 Deno.test("[OT6] a signal without new items does not hide that the collector works or fails again", async () => {
   const port = await freePort();
   const { log, logged } = forwardedLog();
-  await using made = telemetry(`http://127.0.0.1:${port}`, { log, exportMs: 300 });
+  await using made = telemetry(`http://127.0.0.1:${port}`, { log, exportMs: NO_RETRY_MS });
   const metrics = () => made.exportMetrics(() => Promise.resolve([]));
   made.start("POST /api/query").end(200);
   await until(() => logged.length === 1);
