@@ -165,6 +165,11 @@ export class LogKeeper implements LogMethods, Disposable {
     return isMore;
   }
 
+  /** Frees the pages of the log that SQLite caches. */
+  releaseCache(): void {
+    this.#store?.database.execute("PRAGMA shrink_memory");
+  }
+
   close(): void {
     this.#store?.[Symbol.dispose]();
     this.#store = null;

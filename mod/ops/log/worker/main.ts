@@ -21,7 +21,7 @@ main.onmessage = ({ data: message }) => {
   main.postMessage({ type: "Answer", call, answer: answer ?? null });
 };
 
-collectWhenIdle();
+collectWhenIdle({ trim: () => keeper?.releaseCache() });
 
 /** Deletes in small batches, so that runs and searches do not wait long. */
 function cleanUp(keeper: LogKeeper): void {
