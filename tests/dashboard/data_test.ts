@@ -488,6 +488,9 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     assert.equal(await page.getByLabel("Field of column STATE").inputValue(), "state");
     assert.equal(await page.getByLabel("Field of column Remark").inputValue(), "");
     await page.getByLabel("Field of column Product").selectOption("title");
+    await button("Cancel").click();
+    await button("Keep editing").click();
+    assert.equal(await page.getByLabel("Field of column Product").inputValue(), "title");
     await button("Check file").click();
     await waitForText("The row is valid.");
     await checkDialog(dashboard, "import");

@@ -88,6 +88,12 @@ export default crons;`,
     await dialog.getByText("app:extra: 2 pending jobs will fail when due").waitFor();
     await dialog.getByRole("region", { name: "Functions" }).getByText("app:add removed").waitFor();
     await dialog.getByRole("region", { name: "Cron jobs" }).getByText("sweep removed").waitFor();
+    await dialog.getByLabel("Message").fill("Lost");
+    await button("Cancel").click();
+    await button("Discard changes").click();
+    await dialog.waitFor({ state: "detached" });
+    await button("Roll back…").first().click();
+    assert.equal(await dialog.getByLabel("Message").inputValue(), "");
     await dialog.getByLabel("Message").fill("The third one loses notes");
     await dialog.getByRole("button", { name: "Roll back", exact: true }).click();
     await waitForText(/^Version .* is now live\.$/);

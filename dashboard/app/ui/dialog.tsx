@@ -100,7 +100,7 @@ export function Dialog(
   );
 }
 
-/** Closes its dialog like Escape, which asks first if there are unsaved edits. A button that calls `onClose` does not ask. */
+/** Closes its dialog. Asks first if there are unsaved edits, like Escape; a button that calls `onClose` does not ask. */
 export function CancelButton() {
   return (
     <Parts.Close asChild>

@@ -23,7 +23,7 @@ export interface CollectedProcess {
   /** Size of the heap with its unused parts. */
   heapBytes(): number;
   collect(): void;
-  /** Returns freed memory of the C library to the system. Takes a few milliseconds. */
+  /** Releases memory outside the heap. Takes a few milliseconds. */
   trim(): void;
 }
 
@@ -93,8 +93,8 @@ export class IdleCollection {
 
 /**
  * Collects garbage of this thread while the process is idle. Call it before app code is loaded, which may not use timers.
- * `hidden` keeps V8's collector from app code, in a process with a single thread. `trim` returns freed memory of the C
- * library to the system.
+ * `hidden` keeps V8's collector from app code, in a process with a single thread. `trim` releases memory outside the heap,
+ * such as caches and freed blocks of the C library.
  */
 export function collectWhenIdle({ hidden = false, trim = () => {} }: {
   readonly hidden?: boolean;

@@ -51,13 +51,13 @@ function telemetry(endpoint: string, changes: Partial<TelemetryOptions> = {}) {
     logged,
     async [Symbol.asyncDispose]() {
       await Telemetry.prototype[Symbol.asyncDispose].call(made);
-      // After an export that ended at its deadline, the package still clears its timers.
+      // If an export reached its deadline, the package clears its timers later. They would count as leaks.
       await pause(exportMs);
     },
   });
 }
 
-/** Below the delay of the package's first retry, so that a refused export ends at once. */
+/** Export deadline below the delay of the package's first retry (1 s, less a fifth), so that a refused export ends at once. */
 const NO_RETRY_MS = 700;
 
 /** Exports spans one at a time until the condition holds. On a slow machine some exports time out. */

@@ -28,6 +28,7 @@ export function ImportDialog(
   const [mapping, setMapping] = useState<
     { readonly columns: readonly CsvColumn[]; readonly fields: readonly (string | null)[] } | null
   >(null);
+  const selected = useRef<File | undefined>(undefined);
   const [mappingEdited, setMappingEdited] = useState(false);
   const fields = ["_id", "_creationTime", ...Object.keys(propertiesOf(schema))];
   /** Progress of the check; `null` if none is running. */
@@ -49,10 +50,13 @@ export function ImportDialog(
   }, [isChecking]);
 
   async function readColumns(file: File | undefined): Promise<void> {
+    selected.current = file;
     setMapping(null);
     setMappingEdited(false);
     if (file === undefined || !file.name.endsWith(".csv")) return;
     const columns = csvColumns(await file.slice(0, CSV_HEAD_CHARS).text());
+    // Another file may have been selected in the meantime.
+    if (selected.current !== file) return;
     // Without a readable header, the server reports what is wrong.
     if (columns.length > 0) setMapping({ columns, fields: matchingFields(columns, fields) });
   }

@@ -165,9 +165,13 @@ export class LogKeeper implements LogMethods, Disposable {
     return isMore;
   }
 
-  /** Frees the pages of the log that SQLite caches. */
+  /** Frees the log's page cache. The next trim of the process returns the memory to the system. */
   releaseCache(): void {
-    this.#store?.database.execute("PRAGMA shrink_memory");
+    try {
+      this.#store?.database.execute("PRAGMA shrink_memory");
+    } catch (error) {
+      this.#failed(error);
+    }
   }
 
   close(): void {
