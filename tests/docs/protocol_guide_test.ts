@@ -18,16 +18,33 @@ async function serverOfGuide(accessTokenMs: number): Promise<TestServer> {
   return await startTestServer({ functions, accounts: { accessTokenMs } });
 }
 
-/** Numbers the values of `ts` in order of appearance: the service commits, too. */
-function withNumberedTs(frames: readonly string[]): unknown[] {
-  const seen = [0];
-  return frames.map((frame) =>
-    JSON.parse(frame, (key, value) => {
-      if (key !== "ts") return value;
-      if (!seen.includes(value)) seen.push(value);
-      return seen.indexOf(value);
-    })
-  );
+interface Version {
+  readonly querySet: number;
+  readonly identity: number;
+  readonly ts: number;
+}
+
+interface Frame {
+  readonly type: string;
+  readonly ts?: number;
+  readonly startVersion?: Version;
+  readonly endVersion?: Version;
+}
+
+/** Parses frames without values of `ts`: the service commits, too. Checks that each transition continues the one before. */
+function checkedFrames(frames: readonly string[]): unknown[] {
+  let version: Version = { querySet: 0, identity: 0, ts: 0 };
+  let committedTs = 0;
+  for (const frame of frames) {
+    const { type, ts = 0, startVersion, endVersion }: Frame = JSON.parse(frame);
+    if (type === "MutationResponse") committedTs = Math.max(committedTs, ts);
+    if (startVersion === undefined || endVersion === undefined) continue;
+    assert.deepEqual(startVersion, version);
+    assert.ok(endVersion.ts >= Math.max(version.ts, committedTs), frame);
+    version = endVersion;
+  }
+  assert.ok(committedTs > 0);
+  return frames.map((frame) => JSON.parse(frame, (key, value) => key === "ts" ? 0 : value));
 }
 
 Deno.test("the frames of the page are those of a server", async () => {
@@ -48,8 +65,8 @@ Deno.test("the frames of the page are those of a server", async () => {
   }
   await until(() => received().length >= expected);
   assert.deepEqual(
-    withNumberedTs(received().map((message) => JSON.stringify(message))),
-    withNumberedTs(lines.filter((line) => line.startsWith("< ")).map((line) => line.slice(2))),
+    checkedFrames(received().map((message) => JSON.stringify(message))),
+    checkedFrames(lines.filter((line) => line.startsWith("< ")).map((line) => line.slice(2))),
   );
   await socket.closed;
 });
