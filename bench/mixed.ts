@@ -12,7 +12,7 @@ import { benchFunctions } from "./context.ts";
 import { treeMemory, treeTimeUs } from "./support/cost.ts";
 import { uploadFile } from "./support/files.ts";
 import { LoadProcess } from "./support/load_process.ts";
-import { print } from "./support/print.ts";
+import { megabytes, print } from "./support/print.ts";
 import { seedRows } from "./support/seed.ts";
 import { summary, Usage } from "./support/usage.ts";
 
@@ -79,10 +79,6 @@ async function use(
     usage.repeat(() => usage.backup(dataDir), { endAt, pauseMs: 60_000 }),
   ]);
   print(`reads: ${summary(reads)}; writes: ${summary(writes)}`);
-}
-
-function megabytes(bytes: number): string {
-  return `${(bytes / 1e6).toFixed(0)} MB`;
 }
 
 function emailOf(user: number): string {

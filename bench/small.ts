@@ -11,7 +11,7 @@ import { benchFunctions } from "./context.ts";
 import { treeMemory, treeTimeUs } from "./support/cost.ts";
 import { LoadProcess } from "./support/load_process.ts";
 import { missedPace } from "./support/pace.ts";
-import { print } from "./support/print.ts";
+import { megabytes, print } from "./support/print.ts";
 import { seedRows } from "./support/seed.ts";
 import { SmallGroup } from "./support/small_group.ts";
 import { median } from "./support/statistics.ts";
@@ -92,7 +92,6 @@ try {
   print(`${CONCURRENT_SIGN_INS} concurrent sign-ins: ${summary(signIns)}`);
   print(`backups: ${summary(backups)}`);
   print(`processor: ${(processorMs / seconds / 10).toFixed(0)} % of one`);
-  const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
   print(`memory: median ${megabytes(median(memoryUsed))}, maximum ${megabytes(Math.max(...memoryUsed))}`);
   if (memory !== null) print(`memory with file cache and backups: maximum ${megabytes(memory.peakBytes)}`);
   usage.reportFailures();

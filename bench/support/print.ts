@@ -7,3 +7,8 @@ export function print(text: string): void {
   const bytes = encoder.encode(`${text}\n`);
   for (let sent = 0; sent < bytes.length;) sent += Deno.stdout.writeSync(bytes.subarray(sent));
 }
+
+/** Returns a number of bytes as text: `12 MB`. */
+export function megabytes(bytes: number): string {
+  return `${(bytes / 1e6).toFixed(0)} MB`;
+}

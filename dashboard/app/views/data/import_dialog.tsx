@@ -28,6 +28,7 @@ export function ImportDialog(
   const [mapping, setMapping] = useState<
     { readonly columns: readonly CsvColumn[]; readonly fields: readonly (string | null)[] } | null
   >(null);
+  /** The file that is selected now, while the columns of an earlier one may still be read. */
   const selected = useRef<File | undefined>(undefined);
   const [mappingEdited, setMappingEdited] = useState(false);
   const fields = ["_id", "_creationTime", ...Object.keys(propertiesOf(schema))];
