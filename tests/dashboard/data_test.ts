@@ -504,6 +504,50 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await page.getByRole("list", { name: "Running tasks" }).waitFor({ state: "detached" });
   });
 
+  await t.step("the report of an import is about the file and columns that are shown", async () => {
+    await go("data/orders");
+    await choose("More about this table", "Import…");
+    // The columns of the first file are read after those of the second.
+    await page.evaluate(() => {
+      const { text } = Blob.prototype;
+      const second = Promise.withResolvers<void>();
+      let reads = 0;
+      Blob.prototype.text = async function () {
+        if (reads++ === 0) await second.promise;
+        else Blob.prototype.text = text;
+        setTimeout(() => second.resolve(), 50);
+        const content = await text.call(this);
+        setTimeout(() => document.body.dataset["read"] = content);
+        return content;
+      };
+    });
+    for (const content of ["Product,Price\nShelf,1\n", "title,Remark\nTable,2\n"]) {
+      await page.getByLabel("File").setInputFiles({
+        name: "shop.csv",
+        mimeType: "text/csv",
+        buffer: Buffer.from(content),
+      });
+    }
+    await page.locator("body[data-read^=Product]").waitFor();
+    await page.getByLabel("Field of column Remark").waitFor();
+    assert.equal(await page.getByLabel("Field of column Price").count(), 0);
+    const held = Promise.withResolvers<void>();
+    await page.route("**/api/admin/import/orders?**", async (route) => {
+      await held.promise;
+      await route.continue();
+    });
+    await button("Check file").click();
+    await button("Checking…").waitFor();
+    assert.equal(await page.getByLabel("File").isDisabled(), true);
+    assert.equal(await page.getByLabel("Field of column Remark").isDisabled(), true);
+    held.resolve();
+    await waitForText("1 invalid row. Nothing was imported.");
+    assert.equal(await page.getByLabel("File").isDisabled(), false);
+    await page.unroute("**/api/admin/import/orders?**");
+    await keys("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+  });
+
   await t.step("DA13 an import shows its progress, also after the page was closed", async () => {
     const running = { table: "orders", dryRun: false, done: 0, of: 1_000, rows: 0, startedAt: 0 };
     let now: object = { running: { ...running, step: "receiving", done: 250 }, last: null };

@@ -120,34 +120,36 @@ export function ImportDialog(
     >
       <form
         id="import"
-        className="stack"
         onSubmit={(event) => void submit(event)}
         onChange={() => setReport(null)}
       >
-        <TextField
-          label="File"
-          name="file"
-          type="file"
-          accept=".jsonl,.csv"
-          required
-          onChange={(event) => void readColumns(event.target.files?.[0])}
-        />
-        <SelectField label="If the ID exists" name="mode" defaultValue="insert">
-          <option value="insert">fail</option>
-          <option value="upsert">replace the document</option>
-          <option value="replace">delete all documents in the table first</option>
-        </SelectField>
-        {mapping !== null && (
-          <Mapping
-            {...mapping}
-            choices={fields}
-            required={requiredOf(schema)}
-            onChange={(chosen) => {
-              setMapping({ ...mapping, fields: chosen });
-              setMappingEdited(true);
-            }}
+        {/* The report must be about the file, mode and columns that are shown. */}
+        <fieldset className="stack" disabled={isChecking}>
+          <TextField
+            label="File"
+            name="file"
+            type="file"
+            accept=".jsonl,.csv"
+            required
+            onChange={(event) => void readColumns(event.target.files?.[0])}
           />
-        )}
+          <SelectField label="If the ID exists" name="mode" defaultValue="insert">
+            <option value="insert">fail</option>
+            <option value="upsert">replace the document</option>
+            <option value="replace">delete all documents in the table first</option>
+          </SelectField>
+          {mapping !== null && (
+            <Mapping
+              {...mapping}
+              choices={fields}
+              required={requiredOf(schema)}
+              onChange={(chosen) => {
+                setMapping({ ...mapping, fields: chosen });
+                setMappingEdited(true);
+              }}
+            />
+          )}
+        </fieldset>
       </form>
       {checking !== null && <p className="quiet" role="status">{checking}…</p>}
       {ready && (
