@@ -104,8 +104,9 @@ Deno.test(
     const postgres = await TestPostgres.shared();
     const url = await postgres.database();
     await Side.make(url);
-    await using a = new Side(url, { holder: "a", leaseMs: 300 });
+    await using a = new Side(url, { holder: "a", leaseMs: 3_000 });
     await using b = new Side(url, { holder: "b" });
+    await b.connection.open();
     assert.equal(await a.lease.take(), true);
     assert.equal(await b.lease.take(), false);
     const rows = a.rows();
@@ -711,10 +712,11 @@ Deno.test(
     const postgres = await TestPostgres.shared();
     const url = await postgres.database();
     await using folder = new TempFolder();
-    const joined = (dataDir: string) => joinCluster(url, { dataDir, folder, leaseMs: 300 });
+    const joined = (dataDir: string, leaseMs: number) => joinCluster(url, { dataDir, folder, leaseMs });
     await Deno.mkdir(folder.at("a"));
     await Deno.mkdir(folder.at("b"));
-    const a = await joined(folder.at("a"));
+    // It keeps the lease until it is closed, and the other server checks it often.
+    const a = await joined(folder.at("a"), 600_000);
     await using client = {
       it: await postgres.client(nameOf(url)),
       [Symbol.asyncDispose]: () => client.it.end(),
@@ -726,7 +728,7 @@ Deno.test(
     try {
       assert.equal(await a.begin(), "leader");
       await Deno.copyFile(folder.at("a/data.db"), folder.at("b/data.db"));
-      await using b = await joined(folder.at("b"));
+      await using b = await joined(folder.at("b"), 300);
       assert.equal(await b.begin(), "follower");
       await client.it.query(
         `insert into syncline.log (seq, epoch, ts_before, ts, at, sum, body)

@@ -33,6 +33,8 @@ testDashboard("forms of settings", {
   const save = async (name: string) => {
     await form(name).getByRole("button", { name: "Save" }).click();
     await waitForText("Settings saved.");
+    // The message can appear before the form shows the saved values.
+    await form(name).locator('button:disabled:text-is("Save")').waitFor();
     await button("Dismiss").last().click();
   };
 

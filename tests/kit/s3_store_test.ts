@@ -151,7 +151,7 @@ Deno.test({
 
 Deno.test("a read that is interrupted or stalls is resumed, and fails if the object changes or disappears", async () => {
   await using service = new FakeBucket();
-  await using store = new S3Store(service.location(), { stallMs: 200 });
+  await using store = new S3Store(service.location(), { stallMs: 2_000 });
   const whole = new Uint8Array(100_000).map((_, at) => (at * 31) % 251);
   let answers = 0;
   let refusal: Response | null = null;
@@ -171,7 +171,7 @@ Deno.test("a read that is interrupted or stalls is resumed, and fails if the obj
         else if (stalls) await ended.promise;
         else {
           // Sent data must arrive before the connection is cut.
-          await pause(50);
+          await pause(200);
           controller.close();
         }
         isSent = true;

@@ -30,7 +30,7 @@ Deno.test("a peer that does not even answer pings is closed, with its connection
 });
 
 Deno.test("a peer that only answers pings keeps its socket", async () => {
-  await using server = quietServer(200);
+  await using server = quietServer(2_000);
   let closed = false;
   await using _peer = await RawWebSocket.connect({
     port: server.port,
@@ -38,7 +38,7 @@ Deno.test("a peer that only answers pings keeps its socket", async () => {
     onText: () => {},
     onClose: () => closed = true,
   });
-  await pause(1000);
+  await pause(3_000);
   assert.equal(closed, false);
 });
 

@@ -8,20 +8,29 @@ export const functions = {
   "schema.ts": `
 import { defineSchema, defineTable } from "syncline/server";
 import { z } from "zod";
-export default defineSchema({ answers: defineTable({ stream: z.string(), file: z.string().nullable() }) });
+export default defineSchema({ answers: defineTable({ stream: z.string(), released: z.boolean(), file: z.string().nullable() }) });
 `,
   "answers.ts": `
-import { untypedAction, untypedInternalMutation, untypedQuery } from "syncline/server";
+import { untypedAction, untypedInternalMutation, untypedMutation, untypedQuery } from "syncline/server";
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-export const begin = untypedInternalMutation({ handler: (ctx, { stream }) => ctx.db.insert("answers", { stream, file: null }) });
+export const begin = untypedInternalMutation({
+  handler: (ctx, { stream }) => ctx.db.insert("answers", { stream, released: false, file: null }),
+});
 export const finish = untypedInternalMutation({ handler: (ctx, { answer, file }) => ctx.db.patch(answer, { file }) });
 export const list = untypedQuery({ handler: (ctx) => ctx.db.query("answers").collect() });
-export const generate = untypedAction({ handler: async (ctx, { words, pauseMs = 0, fault = null }) => {
+export const release = untypedMutation({ handler: async (ctx, { stream }) => {
+  const answers = await ctx.db.query("answers").collect();
+  await ctx.db.patch(answers.find((answer) => answer.stream === stream)._id, { released: true });
+} });
+export const isReleased = untypedQuery({ handler: async (ctx, { answer }) => (await ctx.db.get(answer)).released });
+export const generate = untypedAction({ handler: async (ctx, { words, pauseMs = 0, holdAt = null, fault = null }) => {
   const stream = await ctx.streams.create({ name: "answer.txt" });
   const answer = await ctx.runMutation("answers:begin", { stream: stream.id });
   for (let n = 0; n < words; n++) {
     await stream.write("wörd" + n + " ");
     await pause(pauseMs);
+    // Until the client has seen the words so far.
+    while (n === holdAt && !await ctx.runQuery("answers:isReleased", { answer })) await pause(20);
   }
   if (fault === "throw") throw new Error("no more words");
   if (fault === "loop") for (;;);
