@@ -29,8 +29,8 @@ export function ImportDialog(
     { readonly columns: readonly CsvColumn[]; readonly fields: readonly (string | null)[] } | null
   >(null);
   /** The file that is selected now, while the columns of an earlier one may still be read. */
-  const selected = useRef<File | undefined>(undefined);
-  const [mappingEdited, setMappingEdited] = useState(false);
+  const selectedFile = useRef<File | undefined>(undefined);
+  const [isMappingEdited, setIsMappingEdited] = useState(false);
   const fields = ["_id", "_creationTime", ...Object.keys(propertiesOf(schema))];
   /** Progress of the check; `null` if none is running. */
   const [checking, setChecking] = useState<string | null>(null);
@@ -51,13 +51,15 @@ export function ImportDialog(
   }, [isChecking]);
 
   async function readColumns(file: File | undefined): Promise<void> {
-    selected.current = file;
+    selectedFile.current = file;
     setMapping(null);
-    setMappingEdited(false);
+    setIsMappingEdited(false);
     if (file === undefined || !file.name.endsWith(".csv")) return;
-    const columns = csvColumns(await file.slice(0, CSV_HEAD_CHARS).text());
+    // A file that cannot be read is reported when it is checked.
+    const head = await file.slice(0, CSV_HEAD_CHARS).text().catch(() => "");
+    const columns = csvColumns(head);
     // Another file may have been selected in the meantime.
-    if (selected.current !== file) return;
+    if (selectedFile.current !== file) return;
     // Without a readable header, the server reports what is wrong.
     if (columns.length > 0) setMapping({ columns, fields: matchingFields(columns, fields) });
   }
@@ -107,7 +109,7 @@ export function ImportDialog(
       open
       title={`Import into ${table}`}
       text="JSON lines, or CSV with a header row. If any document is invalid, nothing is imported."
-      unsaved={mappingEdited}
+      unsaved={isMappingEdited}
       onClose={onClose}
       footer={
         <>
@@ -145,7 +147,7 @@ export function ImportDialog(
               required={requiredOf(schema)}
               onChange={(chosen) => {
                 setMapping({ ...mapping, fields: chosen });
-                setMappingEdited(true);
+                setIsMappingEdited(true);
               }}
             />
           )}
