@@ -1,5 +1,7 @@
 /** Results of the benchmarks, and their table in Markdown. */
 
+import { megabytes } from "./support/print.ts";
+
 /** A figure and its control of the same run. */
 export interface Row {
   readonly name: string;
@@ -35,7 +37,7 @@ function format(value: number): string {
 
 function formatCost(cost: Cost | null | undefined): string {
   if (cost === null || cost === undefined) return "";
-  return `${format(cost.processorUs)} us, ${(cost.memoryBytes / 1e6).toFixed(0)} MB`;
+  return `${format(cost.processorUs)} us, ${megabytes(cost.memoryBytes)}`;
 }
 
 /** Formats rows as a Markdown table. */

@@ -20,7 +20,7 @@ export interface TreeMemory {
   readonly bytes: number;
   /** In megabytes: `main 60, writer 31, reader 29`. */
   readonly byProcess: string;
-  /** The same of the anonymous memory, which other processes of the machine do not affect. */
+  /** Anonymous memory, which other processes of the machine do not affect. */
   readonly anonymous: { readonly bytes: number; readonly byProcess: string };
 }
 
@@ -31,12 +31,12 @@ export async function treeMemory(pid: number): Promise<TreeMemory> {
       ...await memoryOf(each),
     })),
   );
-  const total = (kind: keyof ProcessMemory) => ({
+  const sumOf = (kind: keyof ProcessMemory) => ({
     bytes: processes.reduce((sum, memory) => sum + memory[kind], 0),
     byProcess: processes.filter((memory) => memory[kind] > 0)
       .map((memory) => `${memory.name} ${(memory[kind] / 1e6).toFixed(0)}`).join(", "),
   });
-  return { ...total("proportional"), anonymous: total("anonymous") };
+  return { ...sumOf("proportional"), anonymous: sumOf("anonymous") };
 }
 
 /** Returns the role of an isolate, which its socket's path contains, or the name of a helper process's module. */

@@ -1,4 +1,4 @@
-/** Output of the benchmarks and their child processes. */
+/** Output of the benchmarks and their child processes, and formats for it. */
 
 const encoder = new TextEncoder();
 
@@ -8,7 +8,7 @@ export function print(text: string): void {
   for (let sent = 0; sent < bytes.length;) sent += Deno.stdout.writeSync(bytes.subarray(sent));
 }
 
-/** Returns a number of bytes as text: `12 MB`. */
+/** Formats a number of bytes as megabytes: `12 MB`. */
 export function megabytes(bytes: number): string {
   return `${(bytes / 1e6).toFixed(0)} MB`;
 }

@@ -2,6 +2,7 @@
 import { type BenchContext, type Control, transferFunctions } from "../../context.ts";
 import type { LoadProcess } from "../../support/load_process.ts";
 import { peakMemoryDuring, type TreeMemory, treeMemory } from "../../support/cost.ts";
+import { megabytes } from "../../support/print.ts";
 import { seedAccounts } from "../../support/seed.ts";
 import { median } from "../../support/statistics.ts";
 import { Usage } from "../../support/usage.ts";
@@ -39,8 +40,8 @@ export async function memoryRows(context: BenchContext): Promise<Row[]> {
       const { byProcess = "" } = rounds.find((round) => round[state].bytes === bytes)?.[state] ?? {};
       rows.push({
         name: ["memory", state, ...flags.length > 0 ? [flags.join(" ")] : []].join(", "),
-        measured: `${(bytes / 1e6).toFixed(0)} MB: ${byProcess}`,
-        control: controlBytes === undefined ? "" : `${(controlBytes / 1e6).toFixed(0)} MB`,
+        measured: `${megabytes(bytes)}: ${byProcess}`,
+        control: controlBytes === undefined ? "" : megabytes(controlBytes),
         ratio: bytes / 1e6,
         target: { atMost: target },
         details: { rounds: rounds.map((round) => round[state]) },
