@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { generatedModule } from "../../mod/functions/generated_module.ts";
 import { applyDiff } from "../../mod/protocol/apply_diff.ts";
+import type { StateVersion } from "../../mod/protocol/state_version.ts";
 import { startTestServer, type TestServer, TestSocket } from "../auth/server/test_server.ts";
 import { needs, onPath } from "../support/services.ts";
 import { until } from "../support/waiting.ts";
@@ -18,26 +19,23 @@ async function serverOfGuide(accessTokenMs: number): Promise<TestServer> {
   return await startTestServer({ functions, accounts: { accessTokenMs } });
 }
 
-interface Version {
-  readonly querySet: number;
-  readonly identity: number;
-  readonly ts: number;
-}
-
 interface Frame {
   readonly type: string;
   readonly ts?: number;
-  readonly startVersion?: Version;
-  readonly endVersion?: Version;
+  readonly startVersion?: StateVersion;
+  readonly endVersion?: StateVersion;
 }
 
 /** Parses frames without values of `ts`: the service commits, too. Checks that each transition continues the one before. */
 function checkedFrames(frames: readonly string[]): unknown[] {
-  let version: Version = { querySet: 0, identity: 0, ts: 0 };
+  let version: StateVersion = { querySet: 0, identity: 0, ts: 0 };
   let committedTs = 0;
   for (const frame of frames) {
-    const { type, ts = 0, startVersion, endVersion }: Frame = JSON.parse(frame);
-    if (type === "MutationResponse") committedTs = Math.max(committedTs, ts);
+    const { type, ts, startVersion, endVersion }: Frame = JSON.parse(frame);
+    if (type === "MutationResponse" && ts !== undefined) {
+      assert.ok(ts > version.ts, frame);
+      committedTs = ts;
+    }
     if (startVersion === undefined || endVersion === undefined) continue;
     assert.deepEqual(startVersion, version);
     assert.ok(endVersion.ts >= Math.max(version.ts, committedTs), frame);

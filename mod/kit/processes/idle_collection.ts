@@ -9,7 +9,7 @@ const IDLE_MS_MAX = 60;
 const IDLE_CHECKS_MIN = 5;
 /** Checks since the last collection after which a single idle check is enough. */
 const PAUSE_CHECKS = 30;
-/** Processor time since memory of the C library was last returned that is worth returning it at an idle check. */
+/** Processor time since memory outside the heap was last released that is worth releasing it at an idle check. */
 const TRIM_WORK_MS = 500;
 /** Growth of the heap since the last collection that is worth another one. */
 const GROWTH_BYTES_MIN = 4 * 1024 * 1024;

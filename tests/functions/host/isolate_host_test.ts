@@ -178,7 +178,7 @@ Deno.test("slow calls and processes that end or receive signals affect no other 
 
   await t.step("signals for the whole process group do not reach isolates", async () => {
     await it.query("notes:count");
-    // The first reader has answered. A second one may be starting.
+    // The reader with the lowest id has answered. A second one may be starting.
     const [writer = assert.fail("no writer")] = await it.pids("writer");
     const [reader = assert.fail("no reader")] = await it.pids("reader");
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {

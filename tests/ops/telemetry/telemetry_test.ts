@@ -51,7 +51,7 @@ function telemetry(endpoint: string, changes: Partial<TelemetryOptions> = {}) {
     logged,
     async [Symbol.asyncDispose]() {
       await Telemetry.prototype[Symbol.asyncDispose].call(made);
-      // If an export reached its deadline, the package clears its timers later. They would count as leaks.
+      // If an export reached its deadline, the package clears its timers when they are due. They would count as leaks.
       await pause(exportMs);
     },
   });

@@ -165,7 +165,7 @@ export class LogKeeper implements LogMethods, Disposable {
     return isMore;
   }
 
-  /** Frees the log's page cache. The next trim of the process returns the memory to the system. */
+  /** Frees the log's page cache. A later trim of the process returns the memory to the system. */
   releaseCache(): void {
     try {
       this.#store?.database.execute("PRAGMA shrink_memory");
