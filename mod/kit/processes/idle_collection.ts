@@ -5,10 +5,11 @@ import { runInNewContext } from "node:vm";
 const CHECK_MS = 2_000;
 /** Processor time between two checks below which a process counts as idle. 5,000 idle sockets take 20 to 35 ms. */
 const IDLE_MS_MAX = 60;
-/** Idle checks before a collection. Work in bursts shall not pay for each of its short pauses. */
+/**
+ * Idle checks before a collection. After one, a process acquires its memory again and V8 enlarges the space for new objects
+ * step by step, so work in bursts shall not pay for its short pauses.
+ */
 const IDLE_CHECKS_MIN = 5;
-/** Checks since the last collection after which a single idle check is enough. */
-const PAUSE_CHECKS = 30;
 /** Processor time since memory outside the heap was last released that is worth releasing it at an idle check. */
 const TRIM_WORK_MS = 500;
 /** Growth of the heap since the last collection that is worth another one. */
@@ -37,8 +38,6 @@ export class IdleCollection {
   #workMs = 0;
   /** Processor time since memory was last trimmed. */
   #untrimmedMs = 0;
-  /** Checks since the last collection that was not that of the start. */
-  #checks = Infinity;
   /** Processor time between the last checks, the newest first. Empty after a collection. */
   #recentMs: number[] = [];
 
@@ -53,7 +52,6 @@ export class IdleCollection {
     this.#processorMs = processorMs;
     this.#workMs += usedMs;
     this.#untrimmedMs += usedMs;
-    this.#checks++;
     this.#recentMs = [usedMs, ...this.#recentMs].slice(0, IDLE_CHECKS_MIN);
     if (this.#isIdle() && this.#isDue()) this.#collect(processorMs);
     else if (usedMs <= IDLE_MS_MAX && this.#untrimmedMs >= TRIM_WORK_MS) this.#trim();
@@ -62,7 +60,6 @@ export class IdleCollection {
   #collect(processorMs: number): void {
     this.#process.collect();
     this.#trim();
-    if (this.#heapBytes !== null) this.#checks = 0;
     this.#heapBytes = this.#process.heapBytes();
     this.#processorMs = this.#process.processorMs();
     this.#collectionMs = this.#processorMs - processorMs;
@@ -76,7 +73,7 @@ export class IdleCollection {
   }
 
   #isIdle(): boolean {
-    const checks = this.#checks >= PAUSE_CHECKS ? 1 : IDLE_CHECKS_MIN;
+    const checks = this.#heapBytes === null ? 1 : IDLE_CHECKS_MIN;
     const recent = this.#recentMs.slice(0, checks);
     // The sum: V8 and other threads of the process collect garbage, too.
     return recent.length === checks && recent.reduce((sum, ms) => sum + ms, 0) <= checks * IDLE_MS_MAX;
