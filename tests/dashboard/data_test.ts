@@ -513,11 +513,15 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
       const second = Promise.withResolvers<void>();
       let reads = 0;
       Blob.prototype.text = async function () {
-        if (reads++ === 0) await second.promise;
+        const isFirst = reads++ === 0;
+        if (isFirst) await second.promise;
         else Blob.prototype.text = text;
-        setTimeout(() => second.resolve(), 50);
         const content = await text.call(this);
-        setTimeout(() => document.body.dataset["read"] = content);
+        // After the page has received the content.
+        setTimeout(() => {
+          if (isFirst) document.body.dataset["read"] = content;
+          else second.resolve();
+        });
         return content;
       };
     });
@@ -544,6 +548,21 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await waitForText("1 invalid row. Nothing was imported.");
     assert.equal(await page.getByLabel("File").isDisabled(), false);
     await page.unroute("**/api/admin/import/orders?**");
+  });
+
+  await t.step("an import file that cannot be read is reported when it is checked", async () => {
+    const restore = await page.evaluateHandle(() => {
+      const { text, arrayBuffer } = Blob.prototype;
+      const fail = () => Promise.reject(new Error("deleted"));
+      Object.assign(Blob.prototype, { text: fail, arrayBuffer: fail });
+      return () => Object.assign(Blob.prototype, { text, arrayBuffer });
+    });
+    await page.route("**/api/admin/import/orders?**", (route) => route.abort());
+    await upload("title\nShelf\n", "shop.csv");
+    await waitForText("Cannot read shop.csv. Select it again.");
+    assert.equal(await page.getByLabel(/^Field of column/).count(), 0);
+    await page.unroute("**/api/admin/import/orders?**");
+    await restore.evaluate((call) => void call());
     await keys("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
   });

@@ -57,9 +57,9 @@ export function ImportDialog(
     if (file === undefined || !file.name.endsWith(".csv")) return;
     // A file that cannot be read is reported when it is checked.
     const head = await file.slice(0, CSV_HEAD_CHARS).text().catch(() => "");
-    const columns = csvColumns(head);
     // Another file may have been selected in the meantime.
-    if (selectedFile.current !== file) return;
+    if (head === "" || selectedFile.current !== file) return;
+    const columns = csvColumns(head);
     // Without a readable header, the server reports what is wrong.
     if (columns.length > 0) setMapping({ columns, fields: matchingFields(columns, fields) });
   }
@@ -99,7 +99,10 @@ export function ImportDialog(
       setReport(await sendImport(() => send(leaving.current.signal), setChecking) as Report);
     } catch (failure) {
       setReport(null);
-      setError(failure instanceof Error ? failure.message : String(failure));
+      // The request also fails if the file was deleted or changed after its selection.
+      const isReadable = await file.slice(0, 1).arrayBuffer().then(() => true, () => false);
+      if (!isReadable) setError(`Cannot read ${file.name}. Select it again.`);
+      else setError(failure instanceof Error ? failure.message : String(failure));
     }
     setChecking(null);
   }
