@@ -715,7 +715,7 @@ Deno.test(
     const joined = (dataDir: string, leaseMs: number) => joinCluster(url, { dataDir, folder, leaseMs });
     await Deno.mkdir(folder.at("a"));
     await Deno.mkdir(folder.at("b"));
-    // It keeps the lease until it is closed, and the other server checks it often.
+    // The first server keeps the lease until it is closed. The second checks it often.
     const a = await joined(folder.at("a"), 600_000);
     await using client = {
       it: await postgres.client(nameOf(url)),

@@ -47,8 +47,8 @@ testDashboard("users, administrators and settings", {
   });
 
   for (const isOpen of [true, false]) {
-    const where = isOpen ? "a tab with the dashboard" : "a new tab";
-    await t.step(`DA4 a wrong setup link, opened in ${where}, is rejected`, async () => {
+    const where = isOpen ? "while the dashboard is open" : "from another page";
+    await t.step(`DA4 a wrong setup link, opened ${where}, is rejected`, async () => {
       if (!isOpen) await page.goto("about:blank");
       await page.goto(`${server.url}/_/#svc_setup_token=wrong`);
       await waitForText("Create the first administrator");

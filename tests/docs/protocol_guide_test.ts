@@ -26,7 +26,10 @@ interface Frame {
   readonly endVersion?: StateVersion;
 }
 
-/** Parses frames without values of `ts`: the service commits, too. Checks that each transition continues the one before. */
+/**
+ * Parses frames without values of `ts`: the service commits, too. Checks that each transition continues the one before, and
+ * that the response of a mutation precedes its transition.
+ */
 function checkedFrames(frames: readonly string[]): unknown[] {
   let version: StateVersion = { querySet: 0, identity: 0, ts: 0 };
   let committedTs = 0;

@@ -45,7 +45,7 @@ Deno.test("the garbage of an idle process is collected again only after its heap
   assert.equal(state.collections, 2);
 });
 
-Deno.test("no garbage is collected in the short pauses of work in bursts, but when it has ended", () => {
+Deno.test("garbage is collected after work in bursts has ended, not in its short pauses", () => {
   const { state, collection, idle } = idleProcess();
   collection.check();
   for (let check = 0; check < 70; check++) {

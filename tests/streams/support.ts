@@ -29,7 +29,7 @@ export const generate = untypedAction({ handler: async (ctx, { words, pauseMs = 
   for (let n = 0; n < words; n++) {
     await stream.write("wörd" + n + " ");
     await pause(pauseMs);
-    // Until the client has seen the words so far.
+    // Until the client calls release.
     while (n === holdAt && !await ctx.runQuery("answers:isReleased", { answer })) await pause(20);
   }
   if (fault === "throw") throw new Error("no more words");

@@ -6,8 +6,8 @@ const CHECK_MS = 2_000;
 /** Processor time between two checks below which a process counts as idle. 5,000 idle sockets take 20 to 35 ms. */
 const IDLE_MS_MAX = 60;
 /**
- * Idle checks before a collection. After one, a process acquires its memory again and V8 enlarges the space for new objects
- * step by step, so work in bursts shall not pay for its short pauses.
+ * Idle checks before a collection. After a collection, a process acquires its memory again and V8 enlarges the space for new
+ * objects step by step. Bursts of work with short pauses must not cause this repeatedly.
  */
 const IDLE_CHECKS_MIN = 5;
 /** Processor time since memory outside the heap was last released that is worth releasing it at an idle check. */
