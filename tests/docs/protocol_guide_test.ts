@@ -37,7 +37,7 @@ function checkedFrames(frames: readonly string[]): unknown[] {
     const { type, ts, startVersion, endVersion }: Frame = JSON.parse(frame);
     if (type === "MutationResponse" && ts !== undefined) {
       assert.ok(ts > version.ts, frame);
-      committedTs = ts;
+      committedTs = Math.max(committedTs, ts);
     }
     if (startVersion === undefined || endVersion === undefined) continue;
     assert.deepEqual(startVersion, version);
