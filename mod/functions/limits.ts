@@ -73,8 +73,6 @@ export const isolateLimits = {
   slowQueryMs: 50,
   /** While a query has been running this long, the next one of its caller and function counts as slow. */
   suspectQueryMs: 25,
-  /** `nice` value of runners. Several may start at once and would compete for the processors. */
-  runnerNiceness: 5,
   /** Delay after a query until a spare reader is started. */
   spareReaderMs: 5_000,
   /** Maximum action runners. */

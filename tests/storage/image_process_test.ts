@@ -1,5 +1,6 @@
 /** The image process: the server survives its crashes. */
 import assert from "node:assert/strict";
+import { BACKGROUND_NICENESS } from "../../mod/kit/processes/helper_process.ts";
 import { ProcessThumbnailMaker } from "../../mod/storage/thumbnails/maker.ts";
 import { makeImages, measure } from "./support/images.ts";
 import { pause } from "../support/waiting.ts";
@@ -63,6 +64,9 @@ Deno.test({
     const { stdout } = await new Deno.Command("ps", { args: ["-L", "-o", "nice=", "-p", String(pid)] })
       .output();
     const niceness = new TextDecoder().decode(stdout).trim().split(/\s+/).map(Number);
-    assert.ok(niceness.length > 1 && niceness.every((value) => value === 19), String(niceness));
+    assert.ok(
+      niceness.length > 1 && niceness.every((value) => value === BACKGROUND_NICENESS),
+      String(niceness),
+    );
   },
 });

@@ -49,6 +49,12 @@ exec "$@"`;
 /** Variables with which the runtime finds its caches and packages. App code cannot see them. */
 const INHERITED_VARIABLES = ["HOME", "DENO_DIR", "XDG_CACHE_HOME", "PATH", "NPM_CONFIG_REGISTRY"] as const;
 
+/**
+ * `nice` value of processes that calls of the app do not wait for: it leaves them a quarter of a processor that another
+ * process keeps busy. With 19 it would be a seventieth, and a thumbnail of half a second would exceed its timeout.
+ */
+export const BACKGROUND_NICENESS = 5;
+
 export interface LimitedCommand {
   readonly executable: string;
   readonly args: readonly string[];
@@ -87,8 +93,8 @@ export interface HelperProcessOptions {
   readonly dataMiB: number;
   /** V8 flags that limit its heap. Optional. */
   readonly heapFlags?: string;
-  /** As in `nice`. Set by the parent: set from inside it would not apply to all threads. */
-  readonly niceness: number;
+  /** As in `nice`. Set by the parent: set from inside it would not apply to all threads. Default: {@linkcode BACKGROUND_NICENESS}. */
+  readonly niceness?: number;
   readonly stderr: "inherit" | "null";
 }
 
@@ -96,7 +102,9 @@ export class HelperProcess {
   readonly #child: Deno.ChildProcess;
   readonly input: WritableStreamDefaultWriter<Uint8Array<ArrayBuffer>>;
 
-  constructor({ entry, permissions, dataMiB, heapFlags, niceness, stderr }: HelperProcessOptions) {
+  constructor(
+    { entry, permissions, dataMiB, heapFlags, niceness = BACKGROUND_NICENESS, stderr }: HelperProcessOptions,
+  ) {
     const { executable, args, env } = limitedCommand(dataMiB, [
       "run",
       "--quiet",

@@ -47,9 +47,6 @@ export async function* readMessages<Message extends Job | Answer>(
   }
 }
 
-/** Queries and mutations take precedence. */
-const NICENESS = 19;
-
 /** The process exited during a job. */
 class ProcessEndedError extends Error {
   override readonly name = "ProcessEndedError";
@@ -65,7 +62,6 @@ export class MaintenanceProcess {
       entry: entryModule("mod/ops/maintenance/process.ts"),
       permissions: [`--allow-read=${allowed}`, `--allow-write=${allowed}`, "--allow-sys=statfs"],
       dataMiB: opsLimits.maintenanceDataMiB,
-      niceness: NICENESS,
       stderr: "inherit",
     });
     this.#answers = readMessages<Answer>(this.#child.output);

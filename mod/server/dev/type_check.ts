@@ -1,5 +1,6 @@
 /** Checks the types of an app's functions in the background (`--dev`). */
 import { dirname } from "node:path";
+import { BACKGROUND_NICENESS } from "../../kit/processes/helper_process.ts";
 import { programConfig } from "../../kit/processes/program.ts";
 import { cleanReport } from "./error_report.ts";
 
@@ -18,7 +19,7 @@ export async function checkTypes(folder: string, signal: AbortSignal): Promise<T
   const child = new Deno.Command("sh", {
     args: [
       "-c",
-      'exec nice -n 19 "$0" "$@"',
+      `exec nice -n ${BACKGROUND_NICENESS} "$0" "$@"`,
       Deno.execPath(),
       "check",
       "--quiet",

@@ -158,9 +158,6 @@ export class ProcessThumbnailMaker implements ThumbnailMaker {
 /** Maximum response size, far above a thumbnail of the maximum size. */
 const ANSWER_BYTES_MAX = 32 * 1024 * 1024;
 
-/** Queries and mutations take precedence. */
-const NICENESS = 19;
-
 /** Permissions for loading sharp: its native libraries in the package folder, and detecting the C library. */
 function permissions(): string[] {
   const packages = packagesFolder();
@@ -190,7 +187,6 @@ class ImageProcess {
       entry: entryModule("mod/storage/thumbnails/process.ts"),
       permissions: permissions(),
       dataMiB: storageLimits.thumbnailDataMiB,
-      niceness: NICENESS,
       stderr: "null",
     });
     this.ended = this.#read(onAnswer);

@@ -60,8 +60,6 @@ export function expiredBackups(
   return others.sort().reverse().slice(Math.max(0, keep - 1));
 }
 
-/** Queries and mutations take precedence. */
-const NICENESS = 19;
 const PREFIX = "scheduled-";
 
 /** A method call on a target; `open` prepares the location. */
@@ -211,7 +209,6 @@ async function runInProcess(job: FolderJob, signal: AbortSignal): Promise<readon
     entry: entryModule("mod/ops/backups/scheduled/folder_process.ts"),
     permissions: [`--allow-read=${allowed}`, `--allow-write=${allowed}`],
     dataMiB: opsLimits.maintenanceDataMiB,
-    niceness: NICENESS,
     stderr: "inherit",
   });
   const kill = () => child.kill();

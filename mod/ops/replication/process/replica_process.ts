@@ -10,9 +10,6 @@ import { replicationLimits } from "../../limits.ts";
 import type { Begin, FromProcess, ToProcess } from "./messages.ts";
 import type { BucketLocation } from "../../../kit/locations/object_store.ts";
 
-/** Queries and mutations have priority, but commits that are shipped late may be lost. */
-const NICENESS = 5;
-
 /** V8 lets its heap grow far beyond what is in use: the tasks for restores in `deno.json` have the same. */
 const HEAP_FLAGS = "--max-old-space-size=256,--max-semi-space-size=4";
 
@@ -57,7 +54,6 @@ export class ReplicaProcess {
       ],
       dataMiB: replicationLimits.processDataMiB,
       heapFlags: HEAP_FLAGS,
-      niceness: NICENESS,
       stderr: "inherit",
     });
     const process = new ReplicaProcess(helper, onMessage);
