@@ -32,6 +32,8 @@ class LeadingDouble implements AsyncDisposable {
   readonly #listener: TlsListener;
   readonly #certificate: string;
   readonly #accepting: Promise<void>;
+  /** Connections accepted, including those that end during the handshake. */
+  attempts = 0;
 
   private constructor(
     listener: TlsListener,
@@ -65,7 +67,10 @@ class LeadingDouble implements AsyncDisposable {
   }
 
   async #accept(): Promise<void> {
-    for await (const conn of this.#listener) this.leader.accept(conn);
+    for await (const conn of this.#listener) {
+      this.attempts++;
+      this.leader.accept(conn);
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -92,8 +97,9 @@ Deno.test("[PG17] a follower accepts only the certificate that the leader has pu
   );
   const calls = new LeaderCalls({ ts: () => 0 });
   await using link = linkOf(calls);
+  const { attempts } = leading;
   link.follow({ ...leading.published(1), certificate });
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  await until(() => leading.attempts >= attempts + 2, { what: "the link has tried again" });
   assert.equal(leading.leader.followers.size, 0);
   assert.notEqual(calls.unlinkedMs, null);
   link.follow(leading.published(2));

@@ -180,9 +180,12 @@ function rowsOf(count: number): string {
   return Array.from({ length: count }, (_, n) => `{"text":"note","n":${n}}\n`).join("");
 }
 
+/** So many that their import takes longer than a test may be interrupted. */
+const LONG_ROWS = 20_000;
+
 /** Starts an import of many rows, and waits until some of them are written and others are not. */
-async function startLongImport(place: Place, rows: number): Promise<Child> {
-  const folder = place.write("in", { "notes.jsonl": rowsOf(rows) });
+async function startLongImport(place: Place): Promise<Child> {
+  const folder = place.write("in", { "notes.jsonl": rowsOf(LONG_ROWS) });
   Deno.mkdirSync(place.dataDir);
   using changes = Deno.watchFs(place.dataDir);
   const program = "run --quiet --no-prompt -P=import cli.ts".split(" ");
@@ -204,25 +207,23 @@ function notesIn(place: Place): number[] {
 
 Deno.test("[IM8] a signal ends the command after the current batch, and reports the number of imported rows", async () => {
   await using place = new Place();
-  const rows = 12_000;
-  await using child = await startLongImport(place, rows);
+  await using child = await startLongImport(place);
   const stopped = child.line(/stopped: (\d+) rows written and kept/);
   Deno.kill(child.pid, "SIGTERM");
   const [, written = ""] = await stopped;
   assert.equal((await child.exited).code, 1);
   assert.equal(notesIn(place).length, Number(written));
-  assert.ok(Number(written) < rows, "the import was over before it was stopped");
+  assert.ok(Number(written) < LONG_ROWS, "the import was over before it was stopped");
 });
 
 Deno.test("[IM15] kill -9 leaves complete batches, and the import can be repeated", async () => {
   await using place = new Place();
-  const rows = 12_000;
-  const child = await startLongImport(place, rows);
+  const child = await startLongImport(place);
   await child.kill();
   // Waits for the writer, which ends with the command.
   await place.query();
   const left = notesIn(place).sort((a, b) => a - b);
-  assert.ok(left.length < rows, "the import was over before it was killed");
+  assert.ok(left.length < LONG_ROWS, "the import was over before it was killed");
   assert.equal(left.length % opsLimits.importBatchRowsMax, 0);
   assert.deepEqual(left, Array.from(left, (_, n) => n));
   const few = place.write("in", { "notes.jsonl": rowsOf(100) });

@@ -71,24 +71,26 @@ const modules = { schema: { default: schema }, notes };
 const { api } = createApi<{ notes: typeof notes }>();
 
 Deno.test("a test server starts about as fast as a few idle processes", async () => {
-  // The first one compiles and warms up. The minimum of the others excludes the load of a busy machine.
-  const times: number[] = [];
-  for (let round = 0; round < 6; round++) {
-    const start = performance.now();
-    await using server = await createTestServer(chat);
-    await server.query("channels:list");
-    times.push(performance.now() - start);
+  const msOf = async (work: () => Promise<void>) => {
+    const startedAt = performance.now();
+    await work();
+    return performance.now() - startedAt;
+  };
+  const ratios: number[] = [];
+  // The first server compiles and warms up. On a busy machine, more rounds until one is undisturbed.
+  for (let round = 0; round < 3 || (round < 20 && Math.min(...ratios) >= 4); round++) {
+    const serverMs = await msOf(async () => {
+      await using server = await createTestServer(chat);
+      await server.query("channels:list");
+    });
+    const processMs = await msOf(async () => {
+      await new Deno.Command(Deno.execPath(), { args: ["eval", "0"] }).output();
+    });
+    ratios.push(serverMs / processMs);
   }
-  const processTimes: number[] = [];
-  for (let round = 0; round < 5; round++) {
-    const start = performance.now();
-    await new Deno.Command(Deno.execPath(), { args: ["eval", "0"] }).output();
-    processTimes.push(performance.now() - start);
-  }
-  const texts = [times, processTimes].map((each) => each.map((ms) => ms.toFixed(0)).join(", "));
   assert(
-    Math.min(...times.slice(1)) < 4 * Math.min(...processTimes),
-    `ready after ${texts[0]} ms, processes ${texts[1]}`,
+    Math.min(...ratios) < 4,
+    `ready after the time of ${ratios.map((ratio) => ratio.toFixed(1)).join(", ")} processes`,
   );
 });
 

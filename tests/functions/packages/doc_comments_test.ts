@@ -50,5 +50,6 @@ Deno.test("long comments are cut, and a hostile source takes no time", () => {
   docComments("/** ".repeat(300_000));
   docComments(`/** ${"*".repeat(500_000)}`);
   docComments(`/** a */${" ".repeat(500_000)}`);
-  assert.ok(performance.now() - startedAt < 2_000);
+  // Work that grows with the square of the length takes minutes.
+  assert.ok(performance.now() - startedAt < 20_000);
 });

@@ -173,13 +173,7 @@ Deno.test("[OT6] a collector that is down is reported once, and spans over the l
   assert.deepEqual(made.dropped, { spans: 100, logRecords: 0 });
   // The pending exports end within the timeout of a single one, and exports of metrics fail in the meantime.
   const begun = performance.now();
-  const stopping = telemetry(`http://127.0.0.1:${await freePort()}`);
-  stopping.start("POST /api/query").end(200);
-  await Promise.all([made, stopping].map((each) => each.exportMetrics(() => Promise.resolve([]))));
-  const failing = performance.now();
-  await stopping.lastMetrics(() => Promise.resolve([]));
-  await stopping[Symbol.asyncDispose]();
-  assert.ok(performance.now() - failing < telemetryLimits.closeMs / 2, "it does not wait");
+  await made.exportMetrics(() => Promise.resolve([]));
   assert.deepEqual(made.logged, ["warn Cannot export telemetry"]);
   await made.exportMetrics(() => Promise.reject(new Error("unreadable")));
   assert.deepEqual(made.logged, ["warn Cannot export telemetry"]);
@@ -195,11 +189,27 @@ Deno.test("[OT6] a collector that is down is reported once, and spans over the l
   assert.equal(made.logged[1], "info Telemetry is exported again");
   const closing = performance.now();
   await made[Symbol.asyncDispose]();
-  assert.ok(performance.now() - closing < 2 * telemetryLimits.closeMs);
+  assert.ok(performance.now() - closing < telemetryLimits.exportMs);
   made.start("POST /api/query").end(200);
   assert.ok(made.dropped.spans > 100, "spans after the close are dropped");
-  // Its last attempt.
-  await until(() => stopping.dropped.spans === 1);
+});
+
+Deno.test("[OT6] a stop does not wait for a collector that is down", async () => {
+  const endpoint = `http://127.0.0.1:${await freePort()}`;
+  let shortest = Infinity;
+  // On a busy machine, more rounds until one is undisturbed.
+  for (let round = 0; round < 10 && shortest >= telemetryLimits.closeMs / 2; round++) {
+    const made = telemetry(endpoint);
+    made.start("POST /api/query").end(200);
+    await made.exportMetrics(() => Promise.resolve([]));
+    const startedAt = performance.now();
+    await made.lastMetrics(() => Promise.resolve([]));
+    await made[Symbol.asyncDispose]();
+    shortest = Math.min(shortest, performance.now() - startedAt);
+    // Its last attempt.
+    await until(() => made.dropped.spans === 1);
+  }
+  assert.ok(shortest < telemetryLimits.closeMs / 2, `${shortest} ms`);
 });
 
 Deno.test("[OT6] a collector that refuses metrics is reported once, and still receives the last spans", async () => {
