@@ -410,6 +410,8 @@ testDashboard("functions and logs", { functions, config }, async (dashboard, t) 
 
   await t.step("an error is opened with its stack and log lines", async () => {
     await go("logs?outcome=error");
+    // A click while the rows change may have no effect.
+    await row("orders:add").first().waitFor({ state: "detached" });
     await row("orders:fail").first().click();
     const dialog = page.getByRole("dialog");
     await dialog.getByText("[WARN] about to fail").waitFor();
