@@ -29,7 +29,7 @@ const repository = fileURLToPath(new URL("..", import.meta.url));
 /** More than there are processors, because tests also wait for timers and processes. */
 const PARALLEL = Number(
   Deno.env.get("SYNCLINE_TEST_JOBS") ??
-    Math.min(navigator.hardwareConcurrency, 4) + (freeMemoryMiB() < FREE_MEMORY_MIB_MIN ? 1 : 3),
+    Math.min(navigator.hardwareConcurrency, 4) + (freeMemoryMiB() < FREE_MEMORY_MIB_MIN ? 1 : 2),
 );
 
 function print(text: string): void {

@@ -18,7 +18,7 @@ const LAUNCH_FLAGS = [
 ];
 
 /** Time after which an action or a wait on a page has failed. The longest ones take a few seconds. */
-export const PAGE_WAIT_MS = 50_000;
+export const PAGE_WAIT_MS = 100_000;
 
 /** Starts a headless Chromium. The caller must close it. Throws if it is not installed: such a test `needs(chromium, ...)`. */
 export async function launchChromium(): Promise<Browser> {
