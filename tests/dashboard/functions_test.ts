@@ -382,6 +382,8 @@ testDashboard("functions and logs", { functions, config }, async (dashboard, t) 
 
   await t.step("a run is found by text in its log lines", async () => {
     await go("logs");
+    // Without a filter first: a click while the rows change may have no effect.
+    await row("orders:tidy").first().waitFor();
     await search.fill("Sofa");
     await row("orders:tidy").first().waitFor({ state: "detached" });
     await row("orders:add").first().click();
@@ -390,8 +392,10 @@ testDashboard("functions and logs", { functions, config }, async (dashboard, t) 
   });
 
   await t.step("new runs appear while the log is live, and not while it is paused", async () => {
+    const stream = page.waitForResponse(/\/logs\/stream\?.*text=Desk/);
     await search.fill("Desk");
     await waitForText("No matching runs");
+    await stream;
     await add("Desk");
     await row("orders:add").first().waitFor();
     await button("Live").click();

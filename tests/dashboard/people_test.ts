@@ -38,6 +38,8 @@ testDashboard("users, administrators and settings", {
     await page.getByLabel("Password").fill(password);
     await button(press).click();
   };
+  /** Waits until changed settings are saved. The page may show their new values earlier. */
+  const settingsSaved = () => page.getByText("unsaved change").first().waitFor({ state: "detached" });
 
   await t.step("DA4 no administrator can be created without the setup link", async () => {
     await page.goto(`${server.url}/_/`);
@@ -237,6 +239,8 @@ testDashboard("users, administrators and settings", {
     assert.equal(await dialog.getByLabel("Name").inputValue(), "Cleo");
     await button("Save").click();
     await dialog.getByRole("heading", { name: "Cleo", exact: true }).waitFor();
+    // The new name arrives a moment before the save ends.
+    await dialog.locator("button[form=user]:disabled").waitFor();
     await keys("Escape");
     await dialog.waitFor({ state: "detached" });
   });
@@ -329,6 +333,7 @@ testDashboard("users, administrators and settings", {
     assert.equal((await signUp("late@example.com")).status, 403);
     await button("Reset Allow sign-ups").click();
     await button("Reset Allow sign-ups").waitFor({ state: "detached" });
+    await page.getByRole("form", { name: "Accounts" }).locator("[aria-busy]").waitFor({ state: "detached" });
     assert.equal((await signUp("late@example.com")).status, 200);
   });
 
@@ -341,6 +346,7 @@ testDashboard("users, administrators and settings", {
     await page.getByLabel("Sender", { exact: true }).fill("shop@example.com");
     await page.getByRole("form", { name: "Mail", exact: true }).getByRole("button", { name: "Save" }).click();
     await page.getByPlaceholder("stored; enter a new one to replace it").waitFor();
+    await settingsSaved();
     assert.equal(await password.inputValue(), "");
     assert.ok(!(await page.content()).includes("hidden-word"));
   });
@@ -378,6 +384,7 @@ testDashboard("users, administrators and settings", {
     await form.getByRole("button", { name: "Save" }).click();
     await error.waitFor({ state: "detached" });
     await form.getByPlaceholder("stored; enter a new value to replace it").waitFor();
+    await settingsSaved();
     assert.ok(!(await page.content()).includes("hidden-path"));
     await button("Send a test alert").click();
     await waitForText(`Test alert sent to ${host} (json).`);
@@ -423,6 +430,7 @@ testDashboard("users, administrators and settings", {
     await page.keyboard.type("Lamp shop");
     await keys("Enter");
     await button("Reset App name").waitFor();
+    await settingsSaved();
     assert.equal(await name.inputValue(), "Lamp shop");
   });
 
@@ -434,6 +442,7 @@ testDashboard("users, administrators and settings", {
     await page.waitForURL(/settings$/);
     assert.equal(await name.inputValue(), "Chair shop");
     await keys("Control+s");
+    await settingsSaved();
     await waitForText("Settings saved.");
     await name.fill("Lost");
     await page.getByRole("link", { name: "Users", exact: true }).click();
@@ -442,7 +451,7 @@ testDashboard("users, administrators and settings", {
     await go("settings");
     await name.fill("Lamp shop");
     await keys("Enter");
-    await page.waitForFunction(() => !document.body.textContent?.includes("unsaved change"));
+    await settingsSaved();
   });
 
   await t.step("DA19 the sidebar shows the name and color of the environment", async () => {
@@ -450,6 +459,7 @@ testDashboard("users, administrators and settings", {
     await page.getByLabel("Environment color", { exact: true }).selectOption("red");
     await page.getByRole("form", { name: "App" }).getByRole("button", { name: "Save" }).click();
     await page.locator(".side .environment[data-color=red]").getByText("Production").waitFor();
+    await settingsSaved();
     const hidden = await page.getByRole("navigation", { name: "Views" }).evaluate((views) =>
       views.scrollHeight - views.clientHeight
     );
@@ -811,7 +821,8 @@ testDashboard("users, administrators and settings", {
     // A match of the name precedes views that match by a keyword.
     await keys("Control+k");
     await page.getByPlaceholder("Go to a table").fill("errors");
-    await page.getByRole("option").filter({ hasText: "Errors in the last 24 hours" }).waitFor();
+    await page.getByRole("option", { selected: true }).filter({ hasText: "Errors in the last 24 hours" })
+      .waitFor();
     await keys("Enter");
     await button("Remove filter outcome: error, timeout or refused").waitFor();
   });

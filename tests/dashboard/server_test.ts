@@ -78,6 +78,12 @@ testDashboard("overview, files, schedule, backups and replication", {
   const { page, server, go, waitForText, button, choose, keys, call, asAdmin } = dashboard;
   const dialog = page.getByRole("dialog");
   const staged = () => page.getByRole("heading", { name: /Restore prepared/ });
+  const cancelRestore = async () => {
+    await button("Cancel the restore").click();
+    await waitForText("Restore canceled.");
+    // The message of an earlier step may still be shown, and the list is requested after it.
+    await staged().waitFor({ state: "detached" });
+  };
 
   await t.step("DA5 a failing function is listed first and links to its runs", async () => {
     for (let i = 0; i < 3; i++) await call("notes:fail");
@@ -191,10 +197,11 @@ testDashboard("overview, files, schedule, backups and replication", {
     await call("notes:find", { text: "one" }, "query");
     await until(async () => {
       await go("users");
+      const searched = page.waitForResponse(/\/api\/admin\/logs\?function=notes%3Afind&limit=/);
       await go("functions/notes%3Afind");
-      await page.getByRole("heading", { name: /notes:find/ }).waitFor();
-      return await page.getByText("The arguments of earlier runs were not recorded.").isVisible();
+      return (await (await searched).json()).runs.length > 0;
     });
+    await waitForText("The arguments of earlier runs were not recorded.");
     await page.getByRole("link", { name: "Log arguments" }).waitFor();
     await go("overview");
   });
@@ -282,6 +289,7 @@ testDashboard("overview, files, schedule, backups and replication", {
     await button("Undo").click();
     await until(async () => await textOf() === "wrong");
     const fields = page.getByRole("textbox", { name: "Fields of notes" });
+    await fields.getByText("wrong").waitFor();
     await fields.fill('{ "text": "edited" }');
     await button("History").click();
     const earlier = button("Restore the state after this change").last();
@@ -456,7 +464,8 @@ testDashboard("overview, files, schedule, backups and replication", {
 
   await t.step("by keyboard only: jobs are filtered by their state", async () => {
     await page.getByLabel("State", { exact: true }).focus();
-    await page.keyboard.type("canceled");
+    // Letters with a pause in between would choose other states.
+    await keys("c");
     await page.waitForFunction(() => location.hash.includes("state=canceled"));
     await page.getByRole("cell", { name: "canceled" }).waitFor();
   });
@@ -520,8 +529,7 @@ testDashboard("overview, files, schedule, backups and replication", {
       await choose(/^More about scheduled-/, "Restore everything…");
       await button("Verify and prepare restore").click();
       await staged().waitFor();
-      await button("Cancel the restore").click();
-      await waitForText("Restore canceled.");
+      await cancelRestore();
     },
   );
 
@@ -562,8 +570,7 @@ testDashboard("overview, files, schedule, backups and replication", {
     await choose(/^More about backup-/, "Restore everything…");
     await button("Verify and prepare restore").click();
     await staged().waitFor();
-    await button("Cancel the restore").click();
-    await waitForText("Restore canceled.");
+    await cancelRestore();
   });
 
   await t.step("DA24 one table of a prepared restore is copied into the running server", async () => {
@@ -716,8 +723,7 @@ testDashboard("overview, files, schedule, backups and replication", {
       await waitForText("The prepared restore was already canceled or replaced.");
       assert.notEqual((await restoreOf()).stagedAt, stagedAt);
       await page.unroute("**/api/admin/import/**");
-      await button("Cancel the restore").click();
-      await waitForText("Restore canceled.");
+      await cancelRestore();
     },
   );
 
@@ -740,8 +746,7 @@ testDashboard("overview, files, schedule, backups and replication", {
     await dialog.getByRole("button", { name: "Restart", exact: true }).click();
     await waitForText("The server is restarting.");
     assert.equal(restarts.length, 1);
-    await button("Cancel the restore").click();
-    await waitForText("Restore canceled.");
+    await cancelRestore();
   });
 
   await t.step("DA12 the server's processes are listed, and it is shown as a single server", async () => {
@@ -1154,6 +1159,8 @@ testDashboard(
         (await asAdmin("_admin/data:get", { id: edited }, "query")).document.text === text
       );
       await go(`data/notes/${deleted}`);
+      // The button is another one once the document is known not to exist.
+      await waitForText("Document not found");
       await button("History").click();
       await before.getByRole("button", { name: "Restore this state" }).click();
       await until(async () => await asAdmin("_admin/data:get", { id: deleted }, "query") !== null);

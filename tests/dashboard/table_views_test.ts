@@ -43,9 +43,11 @@ testDashboard("tables", { functions }, async (dashboard, t) => {
     await page.getByLabel("Columns that stay while scrolling sideways").selectOption("2");
     await button("Done").click();
     await header("note").waitFor({ state: "detached" });
-    await until(async () =>
-      (await asAdmin("_admin/views:list", { table: "orders" }, "query"))[0]?.frozen === 2
-    );
+    // On a slow machine, the changes are stored one by one.
+    await until(async () => {
+      const [stored] = await asAdmin("_admin/views:list", { table: "orders" }, "query");
+      return stored?.frozen === 2 && stored.widths.title === 304;
+    });
     await page.reload();
     await header("title").waitFor();
     assert.equal(await header("note").count(), 0);
@@ -59,7 +61,7 @@ testDashboard("tables", { functions }, async (dashboard, t) => {
     await page.mouse.down();
     await page.mouse.move(box.x + 150, box.y + 10, { steps: 5 });
     await page.mouse.up();
-    assert.equal((await header("title").boundingBox())?.width, 150);
+    await until(async () => (await header("title").boundingBox())?.width === 150);
     await until(async () =>
       (await asAdmin("_admin/views:list", { table: "orders" }, "query"))[0]?.widths.title === 150
     );
@@ -193,6 +195,7 @@ testDashboard("tables", { functions }, async (dashboard, t) => {
     await waitForText('Query "Answer" removed.');
     await page.keyboard.press("Escape");
     await button("Queries").click();
+    await page.getByRole("menuitem").first().waitFor();
     assert.deepEqual(await page.getByRole("menuitem").allTextContents(), ["Save or remove queries…"]);
     await page.keyboard.press("Escape");
   });

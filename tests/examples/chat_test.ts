@@ -159,11 +159,15 @@ Deno.test(needs(chromium, "two people chat in a browser"), async (t) => {
 
       await step("an answer of the assistant arrives word by word in both tabs", async ({ ada, linus }) => {
         await ada.connection("Live");
-        await ada.say("/ask Why?");
         const answers = [ada, linus].map(({ page }) => page.locator(".message", { hasText: "Assistant" }));
-        for (const answer of answers) {
-          await answer.locator("[aria-busy=true]", { hasText: "You asked" }).waitFor();
-        }
+        // The answer takes two seconds, so both pages watch it from its beginning.
+        const arriving = [ada, linus].map(({ page }) =>
+          page.waitForFunction(() =>
+            document.querySelector(".message [aria-busy=true]")?.textContent?.includes("You asked")
+          )
+        );
+        await ada.say("/ask Why?");
+        await Promise.all(arriving);
         for (const answer of answers) {
           await answer.getByText("before the next one was written.", { exact: false }).waitFor();
           await answer.locator("[aria-busy]").waitFor({ state: "detached" });
