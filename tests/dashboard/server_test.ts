@@ -659,10 +659,11 @@ testDashboard("overview, files, schedule, backups and replication", {
         return Math.max(...shipped) >= ts ? status : null;
       });
       // The newest state offered stays that of the note.
-      await page.route("**/api/admin/replication", (route) => route.fulfill({ json: replicated }));
+      let offered = replicated;
+      await page.route("**/api/admin/replication", (route) => route.fulfill({ json: offered }));
       await page.route("**/api/admin/backups", async (route) => {
         const response = await route.fetch();
-        await route.fulfill({ json: { ...await response.json(), replication: replicated } });
+        await route.fulfill({ json: { ...await response.json(), replication: offered } });
       });
       await asAdmin("_admin/data:remove", { ids: [id] });
       await go("data/notes");
@@ -695,6 +696,21 @@ testDashboard("overview, files, schedule, backups and replication", {
       await waitForText(/\d documents? copied to notes\.$/);
       assert.ok(await isBack());
       assert.equal((await fetched("restore")).restore, null);
+      // The field has no milliseconds and omits seconds that are 0. The newest state is restored with both.
+      const minute = Math.floor(Date.now() / 60_000) * 60_000;
+      const toTime = minute + 123;
+      const [{ ranges, ...generation }] = replicated.generations;
+      const range = { ...ranges[0], fromTime: minute - 60_000, toTime };
+      offered = { ...replicated, generations: [{ ...generation, ranges: [range] }] };
+      const sent = page.waitForRequest("**/api/admin/restore/point-in-time/export/notes");
+      await page.route("**/api/admin/restore/point-in-time/**", (route) => route.abort());
+      await go("data/notes");
+      await choose("More about this table", "Restore an earlier state…");
+      await button("Restore table").click();
+      assert.equal((await sent).postDataJSON().toTime, new Date(toTime).toISOString());
+      await page.locator(".toast[data-tone=bad]").waitFor();
+      await button("Dismiss").last().click();
+      await page.unroute("**/api/admin/restore/point-in-time/**");
       await page.unroute("**/api/admin/replication");
       await page.unroute("**/api/admin/backups");
     },

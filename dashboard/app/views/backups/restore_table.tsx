@@ -63,9 +63,9 @@ export function RestoreTable({ table, backups: newestBackups, ranges: newestRang
       table={table}
       sourceOf={(form) => {
         if (chosen !== POINT) return { backup: chosen };
-        const time = String(form.get("time"));
-        // The field has no fractions of a second.
-        return pointAt(ranges, time === pickerText(to) ? to : new Date(time).getTime());
+        const time = new Date(String(form.get("time"))).getTime();
+        // The field has no fractions of a second, and omits seconds that are 0.
+        return pointAt(ranges, time === new Date(pickerText(to)).getTime() ? to : time);
       }}
       onClose={onClose}
     >
