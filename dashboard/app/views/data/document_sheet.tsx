@@ -208,7 +208,7 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
       focusAfter=".table-page [role=grid]"
       unsaved={dirty}
       onClose={onClose}
-      footer={!isReadOnly(table) && found !== null && (
+      footer={!isReadOnly(table) && (documentId === null || found) && (
         <>
           {documentId !== null && (
             <>
@@ -269,7 +269,7 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
           ))}
         </dl>
       )}
-      {changedByOthers && dirty && (
+      {changedByOthers && dirty && !busy && (
         <p className="banner row" role="status">
           <span className="grow">Someone else changed this document while you were editing.</span>
           <Button onClick={() => load(document)}>Discard changes and load latest version</Button>
