@@ -106,6 +106,10 @@ export function useLogs(filter: string, live: boolean): Logs {
   const [error, setError] = useState<string | null>(null);
   const [missed, setMissed] = useState(0);
   const newest = useRef<number | null>(null);
+  /** Resolves when the stream is open, or cannot be opened. */
+  const opening = useRef(Promise.resolve());
+  /** Runs streamed before the first page has arrived, oldest first. `null` afterwards. */
+  const early = useRef<LoggedRun[] | null>([]);
 
   /** Returns whether the request should be repeated. */
   const load = useCallback(async (from: string | null, signal?: AbortSignal): Promise<boolean> => {
@@ -117,10 +121,13 @@ export function useLogs(filter: string, live: boolean): Logs {
     let isRepeated = false;
     try {
       const page = await runsPage(params.toString(), signal ?? null);
-      newest.current = Math.max(newest.current ?? 0, ...page.runs.map(({ id }) => id));
-      setRuns((before) => from === null ? page.runs : [...before, ...page.runs]);
+      const last = Math.max(0, ...page.runs.map(({ id }) => id));
+      newest.current = Math.max(newest.current ?? 0, last);
+      const later = (early.current ?? []).filter(({ id }) => id > last);
+      early.current = null;
+      setRuns((before) => from === null ? [...later.toReversed(), ...page.runs] : [...before, ...page.runs]);
       setCursor(page.cursor);
-      if (page.histogram) setBars(barsOf(page.histogram));
+      if (page.histogram) setBars(later.reduce(withRun, barsOf(page.histogram)));
       setError(null);
     } catch (failure) {
       if (signal?.aborted) return false;
@@ -132,27 +139,29 @@ export function useLogs(filter: string, live: boolean): Logs {
   }, [filter]);
 
   useEffect(() => {
-    const ending = new AbortController();
     newest.current = null;
+    early.current = [];
     setRuns([]);
+    setBusy(true);
     setMissed(0);
-    void (async () => {
-      while (await load(null, ending.signal)) {
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
-        if (ending.signal.aborted) return;
-      }
-    })();
-    return () => ending.abort();
-  }, [load]);
+  }, [filter]);
 
   useEffect(() => {
     if (!live) return;
     const ending = new AbortController();
+    const opened = Promise.withResolvers<void>();
+    opening.current = opened.promise;
     void streamRuns(filter, {
       signal: ending.signal,
       after: () => newest.current,
+      onOpen: opened.resolve,
       onRun(run) {
         newest.current = run.id;
+        if (early.current !== null) {
+          early.current.push(run);
+          if (early.current.length > KEPT_MAX) early.current.shift();
+          return;
+        }
         setBars((before) => withRun(before, run));
         setRuns((before) =>
           before.some(({ id }) => id === run.id) ? before : [run, ...before].slice(0, KEPT_MAX)
@@ -162,6 +171,18 @@ export function useLogs(filter: string, live: boolean): Logs {
     });
     return () => ending.abort();
   }, [filter, live]);
+
+  // After the stream is open, so that no run ends between the page and the stream.
+  useEffect(() => {
+    const ending = new AbortController();
+    void (async () => {
+      await opening.current;
+      while (!ending.signal.aborted && await load(null, ending.signal)) {
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      }
+    })();
+    return () => ending.abort();
+  }, [load]);
 
   return { runs, bars, busy, error, missed, more: cursor === null ? null : () => void load(cursor) };
 }
@@ -196,12 +217,17 @@ interface StreamOptions {
   readonly signal: AbortSignal;
   /** ID of the newest run shown. */
   readonly after: () => number | null;
+  /** Called when it is open, or could not be opened. */
+  readonly onOpen: () => void;
   readonly onRun: (run: LoggedRun) => void;
   readonly onMissed: (count: number) => void;
 }
 
 /** Reads the stream until it is aborted. A broken connection resumes after the last run. */
-async function streamRuns(filter: string, { signal, after, onRun, onMissed }: StreamOptions): Promise<void> {
+async function streamRuns(
+  filter: string,
+  { signal, after, onOpen, onRun, onMissed }: StreamOptions,
+): Promise<void> {
   while (!signal.aborted) {
     try {
       const last = after();
@@ -209,12 +235,14 @@ async function streamRuns(filter: string, { signal, after, onRun, onMissed }: St
         signal,
         headers: last === null ? {} : { "Last-Event-ID": String(last) },
       });
+      onOpen();
       for await (const { event, data } of readEvents(response)) {
         if (event === "run") onRun(JSON.parse(data) as LoggedRun);
         else if (event === "missed") onMissed((JSON.parse(data) as { readonly count: number }).count);
       }
     } catch {
       // Retried below. A failed page request reports an unreachable server.
+      onOpen();
     }
     if (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
   }
