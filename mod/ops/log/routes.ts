@@ -48,11 +48,12 @@ export async function logPage(
   now: number,
 ): Promise<object> {
   const question = parseLogQuery(parameters, now);
-  const { runs, next, cut, histogram } = await log.page(question);
+  const { runs, next, cut, lastId, histogram } = await log.page(question);
   return {
     runs,
     cursor: next === null ? null : String(next),
     complete: !cut,
+    lastId,
     ...(question.histogram !== undefined && { histogram }),
     log: log.facts,
   };

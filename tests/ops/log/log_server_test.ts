@@ -348,6 +348,17 @@ Deno.test("[EL1] [EL2] [LS1] the log of a running server", async (t) => {
       assert.match((await reader.run()).logLines[0], /while away/);
       await call(server, "add", { text: "back again" });
       assert.match((await reader.run()).logLines[0], /back again/);
+      // A page without runs names the newest run of the log as well.
+      const headers = { Authorization: `Bearer ${bearer}` };
+      const page = await fetch(`${server.url}/api/admin/logs?function=notes:missing`, { headers });
+      const { runs, lastId } = await page.json();
+      assert.deepEqual(runs, []);
+      await call(server, "add", { text: "after the page" });
+      await using later = await EventReader.open(`${stream}?function=notes:add`, {
+        ...headers,
+        "Last-Event-ID": String(lastId),
+      });
+      assert.match((await later.run()).logLines[0], /after the page/);
     },
   );
 

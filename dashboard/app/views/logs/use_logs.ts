@@ -72,6 +72,8 @@ export interface RunsPage {
   readonly runs: readonly LoggedRun[];
   readonly cursor: string | null;
   readonly complete: boolean;
+  /** ID of the newest run in the log, matching or not. */
+  readonly lastId: number;
   readonly histogram?: Histogram | null;
 }
 
@@ -105,14 +107,16 @@ export function useLogs(filter: string, live: boolean): Logs {
   const [busy, setBusy] = useState(true);
   const [error, setError] = useState<string | null>(null);
   const [missed, setMissed] = useState(0);
-  const newest = useRef<number | null>(null);
-  /** Resolves when the stream is open, or cannot be opened. */
-  const opening = useRef(Promise.resolve());
-  /** Runs streamed before the first page has arrived, oldest first. `null` afterwards. */
-  const early = useRef<LoggedRun[] | null>([]);
+  /** ID of the newest run that was searched or streamed. */
+  const newest = useRef(0);
+  /** Filter whose first page has arrived. */
+  const [listed, setListed] = useState<string | null>(null);
+  /** Aborted when the filter changes. */
+  const ending = useRef(new AbortController());
 
   /** Returns whether the request should be repeated. */
-  const load = useCallback(async (from: string | null, signal?: AbortSignal): Promise<boolean> => {
+  const load = useCallback(async (from: string | null): Promise<boolean> => {
+    const { signal } = ending.current;
     const params = new URLSearchParams(filter);
     params.set("limit", String(PAGE));
     if (from === null) params.set("histogram", String(BARS));
@@ -120,17 +124,17 @@ export function useLogs(filter: string, live: boolean): Logs {
     setBusy(true);
     let isRepeated = false;
     try {
-      const page = await runsPage(params.toString(), signal ?? null);
-      const last = Math.max(0, ...page.runs.map(({ id }) => id));
-      newest.current = Math.max(newest.current ?? 0, last);
-      const later = (early.current ?? []).filter(({ id }) => id > last);
-      early.current = null;
-      setRuns((before) => from === null ? [...later.toReversed(), ...page.runs] : [...before, ...page.runs]);
+      const page = await runsPage(params.toString(), signal);
+      setRuns((before) => from === null ? page.runs : [...before, ...page.runs]);
+      if (from === null) {
+        newest.current = page.lastId;
+        setListed(filter);
+      }
       setCursor(page.cursor);
-      if (page.histogram) setBars(later.reduce(withRun, barsOf(page.histogram)));
+      if (page.histogram) setBars(barsOf(page.histogram));
       setError(null);
     } catch (failure) {
-      if (signal?.aborted) return false;
+      if (signal.aborted) return false;
       isRepeated = isTemporary(failure);
       setError(failure instanceof Error ? failure.message : String(failure));
     }
@@ -139,29 +143,29 @@ export function useLogs(filter: string, live: boolean): Logs {
   }, [filter]);
 
   useEffect(() => {
-    newest.current = null;
-    early.current = [];
+    const controller = ending.current = new AbortController();
     setRuns([]);
-    setBusy(true);
+    setCursor(null);
+    setListed(null);
     setMissed(0);
-  }, [filter]);
+    void (async () => {
+      while (await load(null)) {
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+        if (controller.signal.aborted) return;
+      }
+    })();
+    return () => controller.abort();
+  }, [load]);
 
+  // The stream continues after the first page.
   useEffect(() => {
-    if (!live) return;
+    if (!live || listed !== filter) return;
     const ending = new AbortController();
-    const opened = Promise.withResolvers<void>();
-    opening.current = opened.promise;
     void streamRuns(filter, {
       signal: ending.signal,
       after: () => newest.current,
-      onOpen: opened.resolve,
       onRun(run) {
         newest.current = run.id;
-        if (early.current !== null) {
-          early.current.push(run);
-          if (early.current.length > KEPT_MAX) early.current.shift();
-          return;
-        }
         setBars((before) => withRun(before, run));
         setRuns((before) =>
           before.some(({ id }) => id === run.id) ? before : [run, ...before].slice(0, KEPT_MAX)
@@ -170,19 +174,7 @@ export function useLogs(filter: string, live: boolean): Logs {
       onMissed: (count) => setMissed((before) => before + count),
     });
     return () => ending.abort();
-  }, [filter, live]);
-
-  // After the stream is open, so that no run ends between the page and the stream.
-  useEffect(() => {
-    const ending = new AbortController();
-    void (async () => {
-      await opening.current;
-      while (!ending.signal.aborted && await load(null, ending.signal)) {
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
-      }
-    })();
-    return () => ending.abort();
-  }, [load]);
+  }, [filter, live, listed]);
 
   return { runs, bars, busy, error, missed, more: cursor === null ? null : () => void load(cursor) };
 }
@@ -215,34 +207,26 @@ function withRun(bars: readonly Bar[], { at, outcome }: LoggedRun): readonly Bar
 
 interface StreamOptions {
   readonly signal: AbortSignal;
-  /** ID of the newest run shown. */
-  readonly after: () => number | null;
-  /** Called when it is open, or could not be opened. */
-  readonly onOpen: () => void;
+  /** ID of the run after which it continues. */
+  readonly after: () => number;
   readonly onRun: (run: LoggedRun) => void;
   readonly onMissed: (count: number) => void;
 }
 
 /** Reads the stream until it is aborted. A broken connection resumes after the last run. */
-async function streamRuns(
-  filter: string,
-  { signal, after, onOpen, onRun, onMissed }: StreamOptions,
-): Promise<void> {
+async function streamRuns(filter: string, { signal, after, onRun, onMissed }: StreamOptions): Promise<void> {
   while (!signal.aborted) {
     try {
-      const last = after();
       const response = await adminSession.fetch(`/api/admin/logs/stream?${filter}`, {
         signal,
-        headers: last === null ? {} : { "Last-Event-ID": String(last) },
+        headers: { "Last-Event-ID": String(after()) },
       });
-      onOpen();
       for await (const { event, data } of readEvents(response)) {
         if (event === "run") onRun(JSON.parse(data) as LoggedRun);
         else if (event === "missed") onMissed((JSON.parse(data) as { readonly count: number }).count);
       }
     } catch {
       // Retried below. A failed page request reports an unreachable server.
-      onOpen();
     }
     if (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
   }

@@ -339,6 +339,7 @@ function pageOf(store: LogStore, { filter, before, limit, share = 1, histogram }
     runs: runs.map(({ id, record }) => loggedRun(id, record)),
     next,
     cut,
+    lastId: store.lastId,
     histogram: histogram === undefined ? null : histogramOf(store, {
       filter,
       ...histogram,

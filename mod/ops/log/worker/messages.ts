@@ -19,6 +19,8 @@ export interface PageAnswer {
   readonly next: number | null;
   /** Whether the search timed out before the page was full. */
   readonly cut: boolean;
+  /** ID of the newest run in the log, matching or not. */
+  readonly lastId: number;
   readonly histogram: Histogram | null;
 }
 
