@@ -29,6 +29,8 @@ interface Job {
   readonly reject: (error: unknown) => void;
   /** Whether a process crashed while it was running. It then runs alone, to identify the image that causes crashes. */
   suspect: boolean;
+  /** Whether its process was killed because it took too long. */
+  late: boolean;
   timer: ReturnType<typeof setTimeout> | undefined;
 }
 
@@ -39,11 +41,11 @@ export class ProcessThumbnailMaker implements ThumbnailMaker {
   #jobs = 0;
   #idleTimer: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
-  readonly #loadMs: number;
+  readonly #timeoutMs: number;
 
-  /** `loadMs`: timeout of `load`, so that a stalled download does not occupy a slot. */
-  constructor({ loadMs = storageLimits.thumbnailMs }: { readonly loadMs?: number } = {}) {
-    this.#loadMs = loadMs;
+  /** `timeoutMs`: of `load`, so that a stalled download does not occupy a slot, and of the process. */
+  constructor({ timeoutMs = storageLimits.thumbnailMs }: { readonly timeoutMs?: number } = {}) {
+    this.#timeoutMs = timeoutMs;
   }
 
   make(
@@ -60,6 +62,7 @@ export class ProcessThumbnailMaker implements ThumbnailMaker {
       resolve,
       reject,
       suspect: false,
+      late: false,
       timer: undefined,
     });
     this.#dispatch();
@@ -101,7 +104,10 @@ export class ProcessThumbnailMaker implements ThumbnailMaker {
       const bytes = await this.#load(job);
       if (this.#closed) throw new ServiceError("unavailable");
       const process = this.#process ??= this.#start();
-      job.timer = setTimeout(() => process.kill(), storageLimits.thumbnailMs);
+      job.timer = setTimeout(() => {
+        job.late = true;
+        process.kill();
+      }, this.#timeoutMs);
       process.send({ job: job.number, ...job.spec }, bytes);
     } catch (error) {
       this.#end(job, () => job.reject(error));
@@ -110,7 +116,7 @@ export class ProcessThumbnailMaker implements ThumbnailMaker {
 
   async #load({ load }: Job): Promise<Uint8Array<ArrayBuffer>> {
     const { promise: late, reject } = Promise.withResolvers<never>();
-    const timer = setTimeout(() => reject(new ServiceError("unavailable")), this.#loadMs);
+    const timer = setTimeout(() => reject(new ServiceError("unavailable")), this.#timeoutMs);
     try {
       return await Promise.race([load(), late]);
     } finally {
@@ -135,8 +141,11 @@ export class ProcessThumbnailMaker implements ThumbnailMaker {
     // Jobs that are still loading start with the next process.
     for (const job of [...this.#running.values()].filter(({ timer }) => timer !== undefined).reverse()) {
       if (this.#closed) this.#end(job, () => job.reject(new ServiceError("unavailable")));
-      else if (job.suspect) this.#end(job, () => job.reject(new ServiceError("invalid_image")));
-      else this.#again(job);
+      else if (job.suspect) {
+        // Late because of a busy machine rather than the image.
+        const code = job.late ? "overloaded" : "invalid_image";
+        this.#end(job, () => job.reject(new ServiceError(code)));
+      } else this.#again(job);
     }
     this.#dispatch();
   }
@@ -144,7 +153,7 @@ export class ProcessThumbnailMaker implements ThumbnailMaker {
   #again(job: Job): void {
     clearTimeout(job.timer);
     this.#running.delete(job.number);
-    this.#waiting.unshift({ ...job, suspect: true, timer: undefined });
+    this.#waiting.unshift({ ...job, suspect: true, late: false, timer: undefined });
   }
 
   #end(job: Job, settle: () => void): void {
