@@ -91,10 +91,14 @@ async function look(url: string): Promise<{ readonly code: number; readonly by: 
   }
 }
 
-const serve = (url: string, code: number) =>
-  until(async () => (await look(url))?.code === code, {
-    what: `${url} serves version ${code}`,
-  });
+/** `server`: its output is part of the error. Optional. */
+const serve = (url: string, code: number, server?: ClusterProcess) => {
+  let seen: unknown = null;
+  return until(async () => {
+    seen = await look(url);
+    return (seen as Awaited<ReturnType<typeof look>>)?.code === code;
+  }, { what: () => `${url} serves version ${code}, not ${JSON.stringify(seen)}\n${server?.last() ?? ""}` });
+};
 
 /** Adds marks repeatedly with short pauses, at one server after the other. */
 class Marker implements AsyncDisposable {
@@ -149,7 +153,7 @@ Deno.test({
     const first = await deploy(b.url, bearer, app(1));
     assert.deepEqual([first.status, first.body.swapped], [200, true], JSON.stringify(first.body));
     assert.equal((await look(b.url))?.code, 1);
-    await Promise.all(all.map(({ url }) => serve(url, 1)));
+    await Promise.all(all.map((server) => serve(server.url, 1, server)));
     for (const { url } of all) assert.match(await (await fetch(url)).text(), /version 1/);
 
     const faults: string[] = [];
@@ -167,7 +171,7 @@ Deno.test({
 
     const second = await deploy(c.url, bearer, app(2));
     assert.equal(second.status, 200, JSON.stringify(second.body));
-    await Promise.all(all.map(({ url }) => serve(url, 2)));
+    await Promise.all(all.map((server) => serve(server.url, 2, server)));
     await marks(5);
 
     // One server is stopped during a deploy, and then the leader is killed.
@@ -188,7 +192,7 @@ Deno.test({
     // Roll back to the previous version, which was not uploaded to the current leader.
     const back = await ask(away.url, { path: "/api/admin/functions/rollback", body: {}, bearer });
     assert.equal(back.status, 200, JSON.stringify(back.body));
-    await Promise.all([left, away].map(({ url }) => serve(url, 2)));
+    await Promise.all([left, away].map((server) => serve(server.url, 2, server)));
     await leader.start();
     assert.equal((await look(leader.url))?.code, 2, leader.last());
     await marks(5);

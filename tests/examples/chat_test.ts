@@ -160,14 +160,20 @@ Deno.test(needs(chromium, "two people chat in a browser"), async (t) => {
       await step("an answer of the assistant arrives word by word in both tabs", async ({ ada, linus }) => {
         await ada.connection("Live");
         const answers = [ada, linus].map(({ page }) => page.locator(".message", { hasText: "Assistant" }));
-        // The answer takes two seconds, so both pages watch it from its beginning.
+        // The answer takes two seconds, so both pages watch for its beginning.
         const arriving = [ada, linus].map(({ page }) =>
-          page.waitForFunction(() =>
-            document.querySelector(".message [aria-busy=true]")?.textContent?.includes("You asked")
+          page.evaluate(() =>
+            new Promise<void>((resolve) => {
+              new MutationObserver((_, observer) => {
+                const answer = document.querySelector(".message [aria-busy=true]");
+                if (!answer?.textContent.includes("You asked")) return;
+                observer.disconnect();
+                resolve();
+              }).observe(document.body, { subtree: true, childList: true, characterData: true });
+            })
           )
         );
-        await ada.say("/ask Why?");
-        await Promise.all(arriving);
+        await Promise.all([...arriving, ada.say("/ask Why?")]);
         for (const answer of answers) {
           await answer.getByText("before the next one was written.", { exact: false }).waitFor();
           await answer.locator("[aria-busy]").waitFor({ state: "detached" });

@@ -180,7 +180,7 @@ function rowsOf(count: number): string {
   return Array.from({ length: count }, (_, n) => `{"text":"note","n":${n}}\n`).join("");
 }
 
-/** So many that their import takes longer than a test may be interrupted. */
+/** Enough that the import is still running after the test process was paused for a moment. */
 const LONG_ROWS = 20_000;
 
 /** Starts an import of many rows, and waits until some of them are written and others are not. */

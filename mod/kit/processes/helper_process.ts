@@ -50,8 +50,8 @@ exec "$@"`;
 const INHERITED_VARIABLES = ["HOME", "DENO_DIR", "XDG_CACHE_HOME", "PATH", "NPM_CONFIG_REGISTRY"] as const;
 
 /**
- * `nice` value of processes that calls of the app do not wait for: it leaves them a quarter of a processor that another
- * process keeps busy. With 19 it would be a seventieth, and a thumbnail of half a second would exceed its timeout.
+ * `nice` value of processes that queries and mutations do not wait for. Beside one busy process they get a quarter of a
+ * processor. With 19 they would get a seventieth, and a thumbnail that takes half a second would exceed its timeout.
  */
 export const BACKGROUND_NICENESS = 5;
 
@@ -93,7 +93,10 @@ export interface HelperProcessOptions {
   readonly dataMiB: number;
   /** V8 flags that limit its heap. Optional. */
   readonly heapFlags?: string;
-  /** As in `nice`. Set by the parent: set from inside it would not apply to all threads. Default: {@linkcode BACKGROUND_NICENESS}. */
+  /**
+   * As in `nice`. Default: {@linkcode BACKGROUND_NICENESS}. Set by the parent: set from inside it would not apply to all
+   * threads.
+   */
   readonly niceness?: number;
   readonly stderr: "inherit" | "null";
 }

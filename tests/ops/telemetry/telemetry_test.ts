@@ -187,9 +187,7 @@ Deno.test("[OT6] a collector that is down is reported once, and spans over the l
   made.start("POST /api/query").end(200);
   await until(() => collector.spans.length === received + 1);
   assert.equal(made.logged[1], "info Telemetry is exported again");
-  const closing = performance.now();
   await made[Symbol.asyncDispose]();
-  assert.ok(performance.now() - closing < telemetryLimits.exportMs);
   made.start("POST /api/query").end(200);
   assert.ok(made.dropped.spans > 100, "spans after the close are dropped");
 });
