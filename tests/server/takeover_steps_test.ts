@@ -8,7 +8,7 @@ import { TakeoverListener } from "../../mod/server/takeover/takeover_listener.ts
 import { takeoverLimits } from "../../mod/server/limits.ts";
 import { OldProcess } from "../../mod/server/takeover/old_process.ts";
 import { TempFolder } from "../support/temp_folder.ts";
-import { until } from "../support/waiting.ts";
+import { found, until } from "../support/waiting.ts";
 import { FakeBackend, testConfig } from "./support/fake_backend.ts";
 
 interface Started {
@@ -109,8 +109,8 @@ Deno.test("[TO4] a server leads again when the new process ends before it leads,
   );
   await until(() => statusOf(server.url).then((status) => status === 200, () => false));
   await assert.rejects(DataLock.acquire(folder.path, { by: "backup" }), DataLockedError);
-  const oldProcess = await OldProcess.find(folder.path);
-  assert.ok(oldProcess !== null);
+  // It answers calls before it accepts takeovers.
+  const oldProcess = await found(() => OldProcess.find(folder.path));
   oldProcess[Symbol.dispose]();
 });
 
