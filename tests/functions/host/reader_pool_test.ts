@@ -517,6 +517,25 @@ Deno.test("hold waits for the snapshots of running queries, and later queries wa
   assert.deepEqual(second.results, ["b@2"]);
 });
 
+Deno.test("hold ends when a reader whose queries were taken over opens its snapshot late", async () => {
+  const world = await started({ readers: 2 });
+  world.batch(...many(32));
+  const [first, late] = [world.reader(0), world.reader(1)];
+  world.pins(first, 5);
+  await world.clock.advance(6 * isolateLimits.slowQueryMs);
+  world.answers(first, 0, 16);
+  await settled();
+  const heir = world.readers.find((reader) => reader !== late && queriesOfNewest(reader) === "q1");
+  world.pins(heir ?? assert.fail(), 6);
+  let held = false;
+  const holding = world.pool.hold().then(() => held = true);
+  await settled();
+  assert.equal(held, false, "a snapshot may still be opened");
+  world.finds(late, 6);
+  assert.equal(lastGoOf(late), "drop");
+  await holding;
+});
+
 Deno.test("a reader that was starting when the code was replaced ends, and another one runs its queries", async () => {
   const world = new ReaderWorld();
   const batch = world.batch("a");
