@@ -1,11 +1,15 @@
 /** Rooms of a server with workers: clients of all processes share them, also while a worker is replaced. */
 import assert from "node:assert/strict";
+import { isDeepStrictEqual } from "node:util";
 import { SynclineClient } from "../../mod/client/mod.ts";
 import { joinRoom, type RoomHandle } from "../../mod/client/presence/mod.ts";
+import { presenceLimits } from "../../mod/presence/limits.ts";
 import { connectionsOf, workersOf } from "../cluster/support/processes.ts";
 import { Child } from "../support/processes/child.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { until } from "../support/waiting.ts";
+
+const ROUNDS_MAX = 5;
 
 const APP = {
   "app/presence.ts": `
@@ -46,18 +50,25 @@ Deno.test("PR8 clients of all workers share their rooms, and remain the same mem
   rooms[0]?.update({ n: 1_000 });
   await until(() => rooms.every((room) => numbers(room).includes(1_000)));
   assert.equal(await clients[0]?.action("presence:list"), rooms.length);
-  const ids = rooms.map(({ view }) => view.self?.id);
-  const [worker = 0] = await workersOf(child.pid);
-  Deno.kill(worker, "SIGKILL");
-  await until(async () => {
-    const now = await workersOf(child.pid);
-    return now.length === 2 && !now.includes(worker);
-  });
-  await until(() => clients.every((client) => client.connectionState().isConnected));
-  rooms[0]?.update({ n: 2_000 });
-  await until(() => rooms.every((room) => numbers(room).includes(2_000)));
-  await until(() => rooms.every(({ view }) => view.members.length === rooms.length));
-  assert.deepEqual(rooms.map(({ view }) => view.self?.id), ids);
+  const idsOf = () => rooms.map(({ view }) => view.self?.id);
+  // A member whose client does not return in time leaves: on a busy machine, more rounds until all return.
+  for (let round = 1, inTime = false; !inTime; round++) {
+    const ids = idsOf();
+    const [worker = 0] = await workersOf(child.pid);
+    const killedAt = performance.now();
+    Deno.kill(worker, "SIGKILL");
+    await until(async () => {
+      const now = await workersOf(child.pid);
+      return now.length === 2 && !now.includes(worker);
+    });
+    await until(() => clients.every((client) => client.connectionState().isConnected));
+    const n = 1_000 + round;
+    rooms[0]?.update({ n });
+    await until(() => rooms.every((room) => numbers(room).includes(n)));
+    await until(() => rooms.every(({ view }) => view.members.length === rooms.length));
+    inTime = performance.now() - killedAt < presenceLimits.graceMs || isDeepStrictEqual(idsOf(), ids);
+    if (inTime || round === ROUNDS_MAX) assert.deepEqual(idsOf(), ids);
+  }
   clients[1]?.close();
   const others = rooms.filter((_, n) => n !== 1);
   await until(() => others.every(({ view }) => view.members.length === others.length));

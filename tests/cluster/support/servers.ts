@@ -21,13 +21,13 @@ export const addSoon = untypedMutation({ args: { text: z.string() }, handler: as
   await ctx.scheduler.runAfter(0, "notes:add", { text });
 } });
 export const beat = untypedAction({ args: {}, handler: async (ctx) => {
-  for (let n = 0; n < 600; n++) {
+  for (let n = 0; n < 6_000; n++) {
     await ctx.runMutation("notes:add", { text: "beat " + n });
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 } });
 export const ping = untypedAction({ args: { url: z.string() }, handler: async (_ctx, { url }) => {
-  for (let n = 0; n < 1200; n++) {
+  for (let n = 0; n < 12_000; n++) {
     await (await fetch(url)).text();
     await new Promise((resolve) => setTimeout(resolve, 25));
   }
