@@ -1,7 +1,7 @@
 /** A machine that has no Deno, as far as a program can see, and an app on it. */
 import { fileURLToPath } from "node:url";
 import { anyRunning } from "../../support/processes/process_tree.ts";
-import { pause, until } from "../../support/waiting.ts";
+import { until } from "../../support/waiting.ts";
 
 export const projectDir: string = fileURLToPath(new URL("../../../", import.meta.url));
 /** Programs needed to unpack, and those of the server. Deno is not among them. */
@@ -51,6 +51,8 @@ export interface Run {
   readonly process: Deno.ChildProcess;
   /** Its output so far. */
   readonly output: { text: string };
+  /** Resolves when all output has been read. */
+  readonly outputEnds: Promise<unknown>;
 }
 
 /** A folder with a home, a path without Deno, and an app. */
@@ -98,19 +100,16 @@ export class Machine implements AsyncDisposable {
     this.#running.add(process);
     process.status.then(() => this.#running.delete(process));
     const output = { text: "" };
-    for (const stream of [process.stdout, process.stderr]) {
-      (async () => {
-        for await (const part of stream.pipeThrough(new TextDecoderStream())) output.text += part;
-      })();
-    }
-    return { process, output };
+    const read = [process.stdout, process.stderr].map(async (stream) => {
+      for await (const part of stream.pipeThrough(new TextDecoderStream())) output.text += part;
+    });
+    return { process, output, outputEnds: Promise.all(read) };
   }
 
   async run(command: readonly string[], env: Record<string, string> = {}) {
-    const { process, output } = this.start(command, env);
+    const { process, output, outputEnds } = this.start(command, env);
     const { code } = await process.status;
-    // Its last output may still be in transit.
-    await pause(20);
+    await outputEnds;
     return { code, output: output.text };
   }
 

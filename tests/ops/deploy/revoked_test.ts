@@ -88,31 +88,48 @@ Deno.test("a deploy is authorized again before it takes effect", async (t) => {
     },
   );
 
-  const slowToLoad = appWith({
-    "functions/notes.ts": (text) =>
-      text.replace('"one"', '"slow"') + "\nfor (let i = 0, x = 0; i < 3e7; i++) x = (x * 31 + i) | 0;",
-  });
+  /** Another version at each call, so that each is unpacked. */
+  let versions = 0;
+  const slowToLoad = () => {
+    const loop = `\nfor (let i = 0, x = ${++versions}; i < 3e7; i++) x = (x * 31 + i) | 0;`;
+    return appWith({ "functions/notes.ts": (text) => text.replace('"one"', '"slow"') + loop });
+  };
   /** Deploys an app that loads slowly. Resolves when its bundle is unpacked and loading has started. */
   const startDeploy = async (bearer: string) => {
     const before = (await world.leftovers()).length;
     let ended = false;
-    const { bytes } = await bundleOf(slowToLoad);
+    const { bytes } = await bundleOf(slowToLoad());
     const deploying = admin_("PUT", "/functions", bytes, bearer).finally(() => ended = true);
     const isUnpacked = async () =>
       (await world.leftovers()).filter((name) => name.startsWith("versions/")).length > before;
     while (!await isUnpacked()) assert.ok(!ended, JSON.stringify(ended && await deploying));
     return { deploying };
   };
+  /** Checks a deploy whose caller loses access. On a busy machine that may be too late. Then another caller deploys. */
+  const loses = async (access: () => Promise<{ bearer: string; end: () => Promise<unknown> }>) => {
+    for (let tries = 0; tries < 10; tries++) {
+      const { bearer, end } = await access();
+      const before = await world.leftovers();
+      const { deploying } = await startDeploy(bearer);
+      await end();
+      const { status, code } = await deploying;
+      if (status === 200) {
+        await world.deploy(firstApp);
+        continue;
+      }
+      assert.deepEqual([status, code], [401, "invalid_token"]);
+      assert.equal(await served(world), "one");
+      assert.deepEqual(await world.leftovers(), before);
+      return;
+    }
+    assert.fail("each deploy took effect");
+  };
 
   await t.step("DK3 a key revoked while its bundle is checked deploys nothing", async () => {
-    const { key, keyId } = await create("checked");
-    const before = await world.leftovers();
-    const { deploying } = await startDeploy(key);
-    await revoke(keyId);
-    const { status, code } = await deploying;
-    assert.deepEqual([status, code], [401, "invalid_token"]);
-    assert.equal(await served(world), "one");
-    assert.deepEqual(await world.leftovers(), before);
+    await loses(async () => {
+      const { key, keyId } = await create("checked");
+      return { bearer: key, end: () => revoke(keyId) };
+    });
   });
 
   await t.step(
@@ -126,23 +143,32 @@ Deno.test("a deploy is authorized again before it takes effect", async (t) => {
       await second.signOut(uploader.refreshToken);
       body.send();
       assert.equal((await uploading).code, "invalid_token");
-      const checked = await second.signIn();
-      const { deploying } = await startDeploy(checked.accessToken);
-      await second.signOut(checked.refreshToken);
-      assert.equal((await deploying).code, "invalid_token");
       assert.equal(await served(world), "one");
+      await loses(async () => {
+        const { accessToken, refreshToken } = await second.signIn();
+        return { bearer: accessToken, end: () => second.signOut(refreshToken) };
+      });
     },
   );
 
   await t.step("DP7 of two concurrent deploys the second is refused, and works afterwards", async () => {
-    const { deploying } = await startDeploy(admin);
-    const refused = await admin_("POST", "/functions/rollback", { hash: firstHash });
-    assert.deepEqual([refused.status, refused.code], [409, "deploy_in_progress"]);
-    const bundle = await world.deploy(firstApp);
-    assert.deepEqual([bundle.status, bundle.code], [409, "deploy_in_progress"]);
-    const { status } = await deploying;
-    assert.equal(status, 200);
-    assert.equal(await served(world), "slow");
+    const first = (await bundleOf(firstApp)).bytes;
+    const seconds: readonly (() => ReturnType<typeof admin_>)[] = [
+      () => admin_("POST", "/functions/rollback", { hash: firstHash }),
+      () => admin_("PUT", "/functions", first),
+    ];
+    for (const second of seconds) {
+      // On a busy machine the first may end before the second arrives. Then again.
+      for (let tries = 0, isRefused = false; !isRefused; tries++) {
+        assert.ok(tries < 10, "the second is never refused");
+        const { deploying } = await startDeploy(admin);
+        const refused = await second();
+        assert.equal((await deploying).status, 200);
+        isRefused = refused.status !== 200;
+        if (isRefused) assert.deepEqual([refused.status, refused.code], [409, "deploy_in_progress"]);
+      }
+      assert.equal(await served(world), "slow");
+    }
     assert.equal((await world.deploy(secondApp)).status, 200);
     assert.equal(await served(world), "two");
   });

@@ -178,7 +178,10 @@ Deno.test("[RP11] the age of waiting commits is reported before they are shipped
   const bearer = await bearerOf(server);
   const status = () => statusOf(server, bearer);
   // After the snapshot of the start, nothing is shipped for an hour.
-  const { lagCommits: waiting } = await status();
+  const { lagCommits: waiting } = await found(async () => {
+    const received = await status();
+    return received.lastSnapshot === null ? null : received;
+  });
   await add(server, "one");
   const received = await found(async () => {
     const { lagMs, lagCommits } = await status();

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { SynclineClient } from "../../../mod/client/mod.ts";
 import { opsLimits } from "../../../mod/ops/limits.ts";
 import { startTestServer } from "../../auth/server/test_server.ts";
+import { until } from "../../support/waiting.ts";
 
 const functions = {
   "schema.ts": `
@@ -38,32 +39,39 @@ Deno.test("[IM17] a subscription sees whole batches as they commit, and soon rea
   });
   const client = new SynclineClient(server.url);
   try {
-    const rows = 10_000;
+    // Whole batches.
+    const rows = 40 * opsLimits.importBatchRowsMax;
     const counts: number[] = [];
     const { promise: empty, resolve: seenEmpty } = Promise.withResolvers<void>();
-    const { promise: full, resolve: seenFull, reject } = Promise.withResolvers<void>();
+    const failure = Promise.withResolvers<never>();
     client.subscribe("notes:count", {}, (value) => {
       counts.push(value as number);
       if (value === 0) seenEmpty();
-      if (value === rows) seenFull();
-    }, reject);
+    }, failure.reject);
     await empty;
-    const response = await fetch(`${server.url}/api/admin/import/notes?mode=replace`, {
-      method: "POST",
-      headers: { Authorization: `Bearer ${body.accessToken}` },
-      body: Array.from({ length: rows }, (_, n) => `{"text":"${n}"}\n`).join(""),
-    });
-    const answer = await response.json();
-    assert.deepEqual([response.status, answer.imported, answer.table], [200, rows, "notes"]);
-    await full;
-    assert.ok(counts.length > 2, `the rows came all at once: ${counts}`);
+    let ts = 0;
+    const isImporting = () => counts.some((count) => count % rows !== 0);
+    // On a busy machine a query may run once for a whole import. Then another one.
+    for (let imports = 1; imports <= 5 && !isImporting(); imports++) {
+      const mode = imports === 1 ? "replace" : "insert";
+      const response = await fetch(`${server.url}/api/admin/import/notes?mode=${mode}`, {
+        method: "POST",
+        headers: { Authorization: `Bearer ${body.accessToken}` },
+        body: Array.from({ length: rows }, (_, n) => `{"text":"${n}"}\n`).join(""),
+      });
+      const answer = await response.json();
+      assert.deepEqual([response.status, answer.imported, answer.table], [200, rows, "notes"]);
+      ({ ts } = answer);
+      await Promise.race([until(() => counts.at(-1) === imports * rows), failure.promise]);
+    }
+    assert.ok(isImporting(), `the rows came all at once: ${counts}`);
     for (const [at, count] of counts.entries()) {
-      assert.ok(count === rows || count % opsLimits.importBatchRowsMax === 0, `half a batch: ${count}`);
+      assert.ok(count % opsLimits.importBatchRowsMax === 0, `half a batch: ${count}`);
       assert.ok(at === 0 || count > (counts[at - 1] ?? 0), `not in order: ${counts}`);
     }
     const health = await (await fetch(`${server.url}/api/health`)).json();
     // The end and the audit entry are later commits.
-    assert.ok(health.ts >= answer.ts && health.ts <= answer.ts + 2, `${health.ts} after ${answer.ts}`);
+    assert.ok(health.ts >= ts && health.ts <= ts + 2, `${health.ts} after ${ts}`);
   } finally {
     client.close();
   }

@@ -413,23 +413,29 @@ Deno.test("[OT6] a signal whose connections are reset while another one works is
     [Symbol.asyncDispose]: () => new Promise<void>((resolve) => server.close(() => resolve())),
   };
   const { port } = server.address() as AddressInfo;
-  const { log, logged } = forwardedLog();
-  await using made = telemetry(`http://127.0.0.1:${port}`, {
-    log,
-    exportMs: NO_RETRY_MS,
-    signals: ["traces", "metrics"],
-  });
-  const metrics = () => made.exportMetrics(() => Promise.resolve([]));
-  await metrics();
-  for (let spans = 1; spans <= 3; spans++) {
-    made.start("POST /api/query").end(200);
-    await until(() => made.dropped.spans === spans);
+  const ROUNDS = 10;
+  for (let round = 1; collector.resets; round++) {
+    const { log, logged } = forwardedLog();
+    await using made = telemetry(`http://127.0.0.1:${port}`, {
+      log,
+      exportMs: NO_RETRY_MS,
+      signals: ["traces", "metrics"],
+    });
+    const metrics = () => made.exportMetrics(() => Promise.resolve([]));
     await metrics();
+    for (let spans = 1; spans <= 3; spans++) {
+      made.start("POST /api/query").end(200);
+      await until(() => made.dropped.spans === spans);
+      await metrics();
+    }
+    const isUndisturbed = logged.join() === "warn Cannot export telemetry traces";
+    // On a busy machine exports of metrics may time out, too. Then another round.
+    if (!isUndisturbed && round < ROUNDS) continue;
+    assert.deepEqual(logged, ["warn Cannot export telemetry traces"]);
+    collector.resets = false;
+    await exportUntil(made, () => logged.length === 2);
+    assert.equal(logged[1], "info Telemetry is exported again");
   }
-  assert.deepEqual(logged, ["warn Cannot export telemetry traces"]);
-  collector.resets = false;
-  await exportUntil(made, () => logged.length === 2);
-  assert.equal(logged[1], "info Telemetry is exported again");
 });
 
 Deno.test("[OT6] a signal without new items does not hide that the collector works or fails again", async () => {
