@@ -9,7 +9,7 @@ import { TusClient } from "./support/tus.ts";
 import { needs, swift } from "../support/services.ts";
 import { SwiftServer } from "./support/swift_server.ts";
 import { TempFolder } from "../support/temp_folder.ts";
-import { pause } from "../support/waiting.ts";
+import { until } from "../support/waiting.ts";
 
 const name = (digit: string) => digit.repeat(32);
 
@@ -154,11 +154,7 @@ Deno.test({
         await syncline.call("mutation", "files:remove", { id });
         assert.equal((await fetch(`${base}/api/storage/${id}`, { method: "HEAD" })).status, 404);
         await using store = await openBlobs({ kind: "bucket", bucket: { ...options, prefix: "server/" } });
-        const deadline = Date.now() + 10_000;
-        while ((await names(store)).length > 0 && Date.now() < deadline) {
-          await pause(50);
-        }
-        assert.deepEqual(await names(store), []);
+        await until(async () => (await names(store)).length === 0, { everyMs: 50 });
       }
       assert.equal(
         (await Array.fromAsync(Deno.readDir(dataDir))).some(({ name }) => name === "storage"),
