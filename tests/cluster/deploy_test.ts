@@ -94,12 +94,12 @@ async function look(url: string): Promise<{ readonly code: number; readonly by: 
 /** Returns the version that a server shows when it answers, which it may not do while the leader changes. */
 const shown = async (url: string): Promise<number> => (await found(() => look(url))).code;
 
-/** `server`: its output is part of the error. Optional. */
+/** Waits until a server serves a version. With `server`, the error contains its output. */
 const serve = (url: string, code: number, server?: ClusterProcess) => {
-  let seen: unknown = null;
+  let seen: Awaited<ReturnType<typeof look>> = null;
   return until(async () => {
     seen = await look(url);
-    return (seen as Awaited<ReturnType<typeof look>>)?.code === code;
+    return seen?.code === code;
   }, { what: () => `${url} serves version ${code}, not ${JSON.stringify(seen)}\n${server?.last() ?? ""}` });
 };
 

@@ -93,11 +93,13 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
 
   await t.step("the order of fields is no conflict, and a field that occurs twice is refused", async () => {
     await fillEditor('{ "total": 22, "state": "open", "title": "Lamp" }');
-    // Also not for a moment, when the new version arrives before the save ends.
+    // No conflict is shown, not even for a moment when the new version arrives before the save ends.
     const conflicts = await page.evaluateHandle(() => {
       const seen: string[] = [];
       new MutationObserver(() => {
-        for (const { textContent } of document.querySelectorAll("dialog .banner")) seen.push(textContent);
+        for (const { textContent } of document.querySelectorAll("[role=dialog] .banner")) {
+          seen.push(textContent);
+        }
       }).observe(document.body, { subtree: true, childList: true });
       return seen;
     });

@@ -382,7 +382,7 @@ testDashboard("functions and logs", { functions, config }, async (dashboard, t) 
 
   await t.step("a run is found by text in its log lines", async () => {
     await go("logs");
-    // Without a filter first: a click while the rows change may have no effect.
+    // The rows without a filter first: a click while they are replaced may have no effect.
     await row("orders:tidy").first().waitFor();
     await search.fill("Sofa");
     await row("orders:tidy").first().waitFor({ state: "detached" });
@@ -421,7 +421,7 @@ testDashboard("functions and logs", { functions, config }, async (dashboard, t) 
 
   await t.step("an error is opened with its stack and log lines", async () => {
     await go("logs?outcome=error");
-    // A click while the rows change may have no effect.
+    // A click while the rows are replaced may have no effect.
     await row("orders:add").first().waitFor({ state: "detached" });
     await row("orders:fail").first().click();
     const dialog = page.getByRole("dialog");

@@ -112,11 +112,11 @@ export function useLogs(filter: string, live: boolean): Logs {
   /** Filter whose first page has arrived. */
   const [listed, setListed] = useState<string | null>(null);
   /** Aborted when the filter changes. */
-  const ending = useRef(new AbortController());
+  const loading = useRef(new AbortController());
 
   /** Returns whether the request should be repeated. */
   const load = useCallback(async (from: string | null): Promise<boolean> => {
-    const { signal } = ending.current;
+    const { signal } = loading.current;
     const params = new URLSearchParams(filter);
     params.set("limit", String(PAGE));
     if (from === null) params.set("histogram", String(BARS));
@@ -143,7 +143,7 @@ export function useLogs(filter: string, live: boolean): Logs {
   }, [filter]);
 
   useEffect(() => {
-    const controller = ending.current = new AbortController();
+    const ending = loading.current = new AbortController();
     setRuns([]);
     setCursor(null);
     setListed(null);
@@ -151,10 +151,10 @@ export function useLogs(filter: string, live: boolean): Logs {
     void (async () => {
       while (await load(null)) {
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
-        if (controller.signal.aborted) return;
+        if (ending.signal.aborted) return;
       }
     })();
-    return () => controller.abort();
+    return () => ending.abort();
   }, [load]);
 
   // The stream continues after the first page.

@@ -85,6 +85,7 @@ export interface ReaderOptions {
   /** Delays to subtract from durations. */
   readonly lateness: Pick<SchedulingDelay, "ms">;
   readonly onRun: (work: QueryWork, ms: number) => void;
+  /** Called when it runs a part, or is free because it opened its snapshot too late. */
   readonly onOpened: () => void;
   readonly onFree: (reader: Reader) => void;
   /** Called once when the isolate has ended, with the queries to run again. */
@@ -294,9 +295,10 @@ export class Reader {
     const { coordination } = work;
     if (coordination === null) return this.#run(work);
     work.phase = "waiting";
+    if (!work.takenOver) return coordination.with.pinned(coordination.as, ts);
     // Other readers have taken over.
-    if (work.takenOver) coordination.as.drop();
-    else coordination.with.pinned(coordination.as, ts);
+    coordination.as.drop();
+    this.#options.onOpened();
   }
 
   #run(work: Work): void {

@@ -231,8 +231,6 @@ export class ReaderPool implements QueryReaders {
       onOpened: () => this.#noteOpened(),
       onFree: (reader) => {
         this.#readers.onFree(reader);
-        // A reader that opened too late is free without having run.
-        this.#noteOpened();
         this.#changed();
       },
       onEnded: (reader, death, left) => this.#onEnded(reader, death, left),
