@@ -9,6 +9,7 @@ import {
 } from "syncline/server";
 import { createTestServer, type TestServer } from "syncline/test";
 import { z } from "zod";
+import { HANG_MS } from "../support/waiting.ts";
 
 export const schema = defineSchema({
   people: defineTable({
@@ -47,10 +48,18 @@ export type Model = DataModelOf<typeof schema>;
 export type Ctx = MutationCtx<Model>;
 export type Server = TestServer<Model>;
 
+export interface ServeOptions {
+  /** For calls that never end. By default, calls may be slow. */
+  readonly callTimeoutMs?: number;
+}
+
 /** A server with the tables above and these functions, under the path `app`. */
-export function serve(functions: Record<string, unknown> = {}): Promise<Server> {
+export function serve(
+  functions: Record<string, unknown> = {},
+  { callTimeoutMs = HANG_MS }: ServeOptions = {},
+): Promise<Server> {
   const modules = { schema: { default: schema }, app: functions };
-  return createTestServer({ modules, callTimeoutMs: 1_000 });
+  return createTestServer({ modules, callTimeoutMs });
 }
 
 export type Case = (server: Server) => Promise<void>;
@@ -66,9 +75,13 @@ export function behaviours(area: string, cases: Record<string, Case>): void {
 }
 
 /** A case on a server with its own functions. */
-export function withFunctions(functions: Record<string, unknown>, check: Case): Case {
+export function withFunctions(
+  functions: Record<string, unknown>,
+  check: Case,
+  options: ServeOptions = {},
+): Case {
   return async () => {
-    await using server = await serve(functions);
+    await using server = await serve(functions, options);
     await check(server);
   };
 }

@@ -366,7 +366,7 @@ behaviours("limits", {
   }, async (t) => {
     await assert.rejects(t.mutation("app:hang"), /never happens|longer than its limit/);
     assert.equal(await t.query("app:all"), "");
-  }),
+  }, { callTimeoutMs: 1_000 }),
   "log lines are bounded, and the last says how many were left out": withFunctions({
     chat: mutation({
       handler: (ctx) => {

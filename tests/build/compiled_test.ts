@@ -11,6 +11,7 @@ import {
   processTree,
   resume,
   suspend,
+  terminateAll,
 } from "../support/processes/process_tree.ts";
 import { until } from "../support/waiting.ts";
 import { call, Machine, projectDir, untilEnded } from "./support/machine.ts";
@@ -128,7 +129,7 @@ Deno.test("the launcher runs the server and ends with it", async (t) => {
       const tree = await processTree(process.pid);
       assert.ok(tree.length >= 5, "the launcher, its guard, main, a writer and a reader");
       // As service managers do that signal every process.
-      for (const pid of tree) Deno.kill(pid, "SIGTERM");
+      await terminateAll(tree);
       assert.equal((await process.status).code, 0, output.text);
       await untilEnded(tree);
     },

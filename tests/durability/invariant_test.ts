@@ -1,8 +1,8 @@
 /** Two queries with one invariant and concurrent writers: no Transition may contain them at different times. */
 import assert from "node:assert/strict";
-import { ServerProcess } from "../support/processes/server_process.ts";
-import { random, rounds, seed, until } from "./support/rounds.ts";
+import { random, rounds, seed, startServer, until } from "./support/rounds.ts";
 import { SyncClient } from "./support/sync_client.ts";
+import { TempFolder } from "../support/temp_folder.ts";
 
 const SUM = 1_000_000;
 const WRITERS = 8;
@@ -74,7 +74,7 @@ async function move(port: number, shouldContinue: () => boolean): Promise<SyncCl
 
 /** Runs writers and readers until this many Transitions were compared. */
 async function compareTransitions(wanted: number, options: { readonly slowReaders: number }): Promise<void> {
-  const dataDir = await Deno.makeTempDir({ prefix: "syncline-invariant-" });
+  await using dataFolder = new TempFolder();
   const readers: Reader[] = [];
   const writers: SyncClient[] = [];
   const differences: string[] = [];
@@ -84,7 +84,7 @@ async function compareTransitions(wanted: number, options: { readonly slowReader
     ...[...writers, ...readers.map(({ client }) => client)].flatMap(({ violations }) => violations),
   ];
   try {
-    await using server = await ServerProcess.start({ dataDir, functions: "tests/durability/functions" });
+    await using server = await startServer(dataFolder.path);
     await server.call("mutation", "amounts:create", { sum: SUM });
     for (let i = 0; i < READERS; i++) {
       const onDifference = (difference: string) => differences.push(difference);
@@ -103,7 +103,6 @@ async function compareTransitions(wanted: number, options: { readonly slowReader
     );
   } finally {
     for (const client of [...writers, ...readers.map(({ client }) => client)]) client.cut();
-    await Deno.remove(dataDir, { recursive: true });
   }
 }
 

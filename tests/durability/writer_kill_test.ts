@@ -1,12 +1,13 @@
 /** `kill -9` of the writer alone at random moments: clients notice nothing but a pause. */
 import assert from "node:assert/strict";
 import { killAll, resume, suspend, writerOf } from "../support/processes/process_tree.ts";
-import { ServerProcess } from "../support/processes/server_process.ts";
+import type { ServerProcess } from "../support/processes/server_process.ts";
 import { Appender } from "./support/appender.ts";
 import { NewestCommit } from "./support/newest_commit.ts";
 import { pause } from "../support/waiting.ts";
-import { random, rounds, seed, until } from "./support/rounds.ts";
+import { random, rounds, seed, startServer, until } from "./support/rounds.ts";
 import { SyncClient } from "./support/sync_client.ts";
+import { TempFolder } from "../support/temp_folder.ts";
 
 const WRITERS = 64;
 const OBSERVERS = 4;
@@ -87,7 +88,8 @@ async function observe(port: number, seen: Map<number, number>[]): Promise<SyncC
 }
 
 Deno.test("kill -9 of the writer loses no call, repeats none, hides no commit and closes no socket", async () => {
-  const dataDir = await Deno.makeTempDir({ prefix: "syncline-kill-" });
+  await using dataFolder = new TempFolder();
+  const dataDir = dataFolder.path;
   const appenders = Array.from({ length: WRITERS }, (_, writer) => {
     const session = writer % 2 === 0;
     // A result that arrives late is detected even if the answer to the client's next append arrives later still.
@@ -100,7 +102,7 @@ Deno.test("kill -9 of the writer loses no call, repeats none, hides no commit an
   const answeredTs = () => Math.max(...appenders.map(({ newestTs }) => newestTs));
   const answered = () => appenders.reduce((sum, appender) => sum + appender.acknowledged.size, 0);
   try {
-    await using server = await ServerProcess.start({ dataDir, functions: "tests/durability/functions" });
+    await using server = await startServer(dataDir);
     using newest = new NewestCommit(dataDir);
     for (const appender of appenders) {
       await appender.connect(server.port);
@@ -159,6 +161,5 @@ Deno.test("kill -9 of the writer loses no call, repeats none, hides no commit an
       ...appenders.map((appender) => appender.disconnect()),
       ...observers.map((observer) => observer[Symbol.asyncDispose]()),
     ]);
-    await Deno.remove(dataDir, { recursive: true });
   }
 });

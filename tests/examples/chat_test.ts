@@ -4,8 +4,11 @@ import type { Browser } from "playwright-core";
 import { Child } from "../support/processes/child.ts";
 import { ChatTab as Tab } from "../support/chat_tab.ts";
 import { launchChromium } from "../support/chromium.ts";
+import { freePort } from "../support/ports.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { chromium, needs } from "../support/services.ts";
+
+const QUESTIONS_MAX = 5;
 
 interface Server extends AsyncDisposable {
   readonly port: number;
@@ -13,7 +16,7 @@ interface Server extends AsyncDisposable {
   kill(): Promise<void>;
 }
 
-async function serveChat(dataDir: string, port = 0): Promise<Server> {
+async function serveChat(dataDir: string, port: number): Promise<Server> {
   const child = new Child({
     args: [
       ..."run --quiet --no-prompt -P=serve main.ts".split(" "),
@@ -52,10 +55,13 @@ async function withTabs(
   await Promise.all([ada, linus].map((tab) => tab.page.context().close()));
 }
 
-async function withServer(test: (server: Server, dataDir: string) => Promise<void>): Promise<void> {
+async function withServer(
+  port: number,
+  test: (server: Server, dataDir: string) => Promise<void>,
+): Promise<void> {
   await using dataFolder = new TempFolder();
   const dataDir = dataFolder.path;
-  await using server = await serveChat(dataDir);
+  await using server = await serveChat(dataDir, port);
   await test(server, dataDir);
 }
 
@@ -69,7 +75,7 @@ async function withBrowser(test: (browser: Browser) => Promise<void>): Promise<v
 }
 
 Deno.test(needs(chromium, "two people chat in a browser"), async (t) => {
-  await withServer((server) =>
+  await withServer(0, (server) =>
     withBrowser(async (browser) => {
       let places = 0;
       /** Each step uses a separate channel. */
@@ -159,25 +165,32 @@ Deno.test(needs(chromium, "two people chat in a browser"), async (t) => {
 
       await step("an answer of the assistant arrives word by word in both tabs", async ({ ada, linus }) => {
         await ada.connection("Live");
-        const answers = [ada, linus].map(({ page }) => page.locator(".message", { hasText: "Assistant" }));
-        // The answer takes two seconds, so both pages watch for its beginning.
-        const arriving = [ada, linus].map(({ page }) =>
-          page.evaluate(() =>
-            new Promise<void>((resolve) => {
-              new MutationObserver((_, observer) => {
-                const answer = document.querySelector(".message [aria-busy=true]");
-                if (!answer?.textContent.includes("You asked")) return;
-                observer.disconnect();
-                resolve();
-              }).observe(document.body, { subtree: true, childList: true, characterData: true });
-            })
-          )
-        );
-        await Promise.all([...arriving, ada.say("/ask Why?")]);
-        for (const answer of answers) {
-          await answer.getByText("before the next one was written.", { exact: false }).waitFor();
-          await answer.locator("[aria-busy]").waitFor({ state: "detached" });
+        const pages = [ada.page, linus.page];
+        await Promise.all(pages.map((page) =>
+          page.evaluate(() => {
+            const scope = globalThis as unknown as { sawBeginning: boolean };
+            scope.sawBeginning = false;
+            new MutationObserver(() => {
+              const answer = document.querySelector(".message [aria-busy=true]");
+              scope.sawBeginning ||= answer?.textContent.includes("You asked") ?? false;
+            }).observe(document.body, { subtree: true, childList: true, characterData: true });
+          })
+        ));
+        const isSeen = async () =>
+          (await Promise.all(pages.map((page) =>
+            page.evaluate(() => (globalThis as unknown as { sawBeginning: boolean }).sawBeginning)
+          ))).every(Boolean);
+        // An answer takes two seconds. A page of a busy machine may see only its end.
+        for (let asked = 1; asked <= QUESTIONS_MAX && !await isSeen(); asked++) {
+          await ada.say("/ask Why?");
+          for (const page of pages) {
+            const answers = page.locator(".message", { hasText: "Assistant" });
+            await answers.getByText("before the next one was written.", { exact: false }).nth(asked - 1)
+              .waitFor();
+            await answers.locator("[aria-busy]").waitFor({ state: "detached" });
+          }
         }
+        assert.ok(await isSeen(), "no page saw the beginning of an answer");
       });
 
       await step(
@@ -192,7 +205,9 @@ Deno.test(needs(chromium, "two people chat in a browser"), async (t) => {
           await message.waitFor();
           await linus.sees("Ada", "at once");
           assert.match(await message.getAttribute("class") ?? "", /pending/);
-          await message.evaluate((element) => Object.assign(element, { isTheSame: true }));
+          await message.evaluate((element) =>
+            Object.assign(element, { isTheSame: true })
+          );
           ada.passAnswers();
           await ada.sees("Ada", "at once");
           assert.equal(await message.evaluate((element) => "isTheSame" in element), true);
@@ -280,30 +295,32 @@ Deno.test(needs(chromium, "two people chat in a browser"), async (t) => {
           assert.deepEqual(await ada.bodies(), ["ping"]);
         },
       );
-    })
-  );
+    }));
 });
 
 Deno.test(
   needs(chromium, "messages that are sent while a killed server restarts arrive once"),
   async () => {
-    await withServer((server, dataDir) =>
-      withBrowser((browser) =>
-        withTabs({ url: server.url, browser }, async ({ ada, linus }) => {
-          await ada.say("before");
-          await linus.sees("Ada", "before");
-          await server.kill();
-          await ada.connection("Offline");
-          await ada.say("typed offline");
-          await ada.page.locator(".message.pending").filter({ hasText: "typed offline" }).waitFor();
-          await ada.connection("1 message waits");
-          await using _again = await serveChat(dataDir, server.port);
-          await linus.sees("Ada", "typed offline");
-          await ada.sees("Ada", "typed offline");
-          await ada.connection("Live");
-          for (const tab of [ada, linus]) assert.deepEqual(await tab.bodies(), ["before", "typed offline"]);
-        })
-      )
+    // The restarted server has the same port.
+    await withServer(
+      freePort(),
+      (server, dataDir) =>
+        withBrowser((browser) =>
+          withTabs({ url: server.url, browser }, async ({ ada, linus }) => {
+            await ada.say("before");
+            await linus.sees("Ada", "before");
+            await server.kill();
+            await ada.connection("Offline");
+            await ada.say("typed offline");
+            await ada.page.locator(".message.pending").filter({ hasText: "typed offline" }).waitFor();
+            await ada.connection("1 message waits");
+            await using _again = await serveChat(dataDir, server.port);
+            await linus.sees("Ada", "typed offline");
+            await ada.sees("Ada", "typed offline");
+            await ada.connection("Live");
+            for (const tab of [ada, linus]) assert.deepEqual(await tab.bodies(), ["before", "typed offline"]);
+          })
+        ),
     );
   },
 );

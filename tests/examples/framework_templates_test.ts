@@ -136,7 +136,7 @@ Deno.test({
           for (const page of [ada, bob]) await page.getByRole("checkbox").focus();
           await bob.getByRole("checkbox").check();
           await ada.locator("input:checked").waitFor();
-          for (const page of [ada, bob]) assert.equal(await page.locator("input:focus:checked").count(), 1);
+          for (const page of [ada, bob]) await page.locator("input:focus:checked").waitFor();
           await ada.getByRole("button", { name: "Remove Milk" }).click();
           await bob.getByText("Nothing to do").waitFor();
           await ada.getByRole("button", { name: "Sign out" }).click();

@@ -190,9 +190,10 @@ Deno.test(
         if (route.request().method() === "PATCH") await held.promise;
         await route.continue().catch(() => {});
       });
-      await choose("second.mp4");
       const deleted = page.waitForRequest((request) => request.method() === "DELETE");
-      await page.waitForRequest((request) => request.method() === "PATCH");
+      const begun = page.waitForRequest((request) => request.method() === "PATCH");
+      await choose("second.mp4");
+      await begun;
       if (SHOTS !== undefined) await shootAll(page, "uploading");
       await page.getByRole("button", { name: "Stop uploading second.mp4" }).click();
       await deleted;

@@ -4,6 +4,7 @@ import type { Page } from "playwright-core";
 import { Child } from "../support/processes/child.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { inChromium, sharedChromium } from "../support/shared_chromium.ts";
+import { until } from "../support/waiting.ts";
 import { codeOf, STEP_MS } from "../auth/support/test_factors.ts";
 
 Deno.test(
@@ -51,8 +52,9 @@ Deno.test(
 
       await row(one, "item 23").check();
       await other.getByRole("button", { name: "Done", exact: true }).click();
+      // The row is in the full list as well.
+      await until(async () => await other.locator(".item").count() === 1, { what: "only one item is done" });
       await row(other, "item 23").waitFor();
-      assert.equal(await other.locator(".item").count(), 1);
       await other.getByRole("button", { name: "Delete: item 23" }).click();
       await other.getByText("Nothing is done yet.").waitFor();
 

@@ -1,5 +1,4 @@
 /** The page of examples/todo signs users in with a provider in a popup window, against a real server. */
-import assert from "node:assert/strict";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { openIdSecret, startOpenIdServer } from "../auth/support/open_id_server.ts";
@@ -7,6 +6,7 @@ import { startTestServer } from "../auth/server/test_server.ts";
 import { testConfig } from "../server/support/fake_backend.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { inChromium, sharedChromium } from "../support/shared_chromium.ts";
+import { until } from "../support/waiting.ts";
 
 Deno.test({
   ...inChromium(
@@ -59,7 +59,7 @@ Deno.test({
       for (const tab of [page, other]) await signIn(tab).waitFor();
       await signIn(other).click();
       for (const tab of [page, other]) await tab.getByRole("link", { name: "Groceries" }).waitFor();
-      assert.equal(context.pages().length, 2, "the window is closed");
+      await until(() => context.pages().length === 2, { what: "the window is closed" });
 
       op.person = "ann at home";
       const linked = (tab: Page) => tab.getByRole("list", { name: "Linked accounts" }).getByRole("listitem");

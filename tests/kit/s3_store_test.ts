@@ -117,10 +117,15 @@ Deno.test("aborting a request ends its retry pause", async () => {
       return ended.promise;
     },
   });
-  const late = Promise.withResolvers<void>();
-  await using slow = new S3Store(service.location(), { requestMs: 50, ...given(late) });
-  await assert.rejects(slow.head("one"), /did not answer within 0.05 s/);
-  await late.promise;
+  // On a busy machine a short timeout may pass before the first answer. Then there is no retry pause.
+  let pauses = 0;
+  for (let requestMs = 100; pauses === 0 && requestMs < 60_000; requestMs *= 3) {
+    const late = Promise.withResolvers<void>();
+    await using slow = new S3Store(service.location(), { requestMs, ...given(late, () => pauses++) });
+    await assert.rejects(slow.head("one"), /did not answer within [\d.]+ s/);
+    if (pauses > 0) await late.promise;
+  }
+  assert.ok(pauses > 0);
   const stopped = Promise.withResolvers<void>();
   const stopping = new AbortController();
   await using stops = new S3Store(service.location(), {
@@ -180,7 +185,8 @@ Deno.test("a read that is interrupted or stalls is resumed, and fails if the obj
     return new Response(body, { headers: { ETag: '"one"', "Content-Length": String(whole.length - from) } });
   };
   assert.deepEqual(await readObject(store, "one", whole.length), whole);
-  assert.equal(answers, 3);
+  // A pause of a busy machine counts as another stall.
+  assert.ok(answers >= 3, String(answers));
   refusal = service.refusal("NoSuchKey", 404);
   assert.equal(await readObject(store, "one", whole.length), null);
   refusal = service.refusal("PreconditionFailed", 412);

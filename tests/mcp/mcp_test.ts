@@ -5,7 +5,10 @@ import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/
 import assert from "node:assert/strict";
 import { bearerOf, startTestServer, type TestServer } from "../auth/server/test_server.ts";
 import { programModule, projectDir } from "../support/processes/program_module.ts";
-import { until } from "../support/waiting.ts";
+import { HANG_MS, until } from "../support/waiting.ts";
+
+/** Options of requests, whose default timeout is short for a busy machine. */
+const PATIENT = { timeout: HANG_MS };
 
 const functions = {
   "schema.ts": `
@@ -41,7 +44,7 @@ class Agent implements AsyncDisposable {
     const agent = new Agent();
     const url = new URL(`${server.url}/api/mcp${write ? "?write=true" : ""}`);
     const requestInit = { headers: { Authorization: `Bearer ${bearer}` } };
-    await agent.client.connect(new StreamableHTTPClientTransport(url, { requestInit }));
+    await agent.client.connect(new StreamableHTTPClientTransport(url, { requestInit }), PATIENT);
     return agent;
   }
 
@@ -65,7 +68,7 @@ class Agent implements AsyncDisposable {
   }
 
   async names(): Promise<string[]> {
-    const { tools } = await this.client.listTools() as {
+    const { tools } = await this.client.listTools({}, PATIENT) as {
       readonly tools: readonly { readonly name: string }[];
     };
     return tools.map(({ name }) => name);
@@ -76,7 +79,7 @@ class Agent implements AsyncDisposable {
   }
 
   async #call(name: string, args: Record<string, unknown>) {
-    const answer = await this.client.callTool({ name, arguments: args });
+    const answer = await this.client.callTool({ name, arguments: args }, undefined, PATIENT);
     return answer as { content: { text: string }[]; isError?: boolean };
   }
 }
@@ -220,7 +223,7 @@ Deno.test("MC1 MC2 MC3 MC4 an agent does the tasks of a backend developer", asyn
         { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 1 } },
         { jsonrpc: "2.0", id: 2, method: "ping" },
       ]),
-      signal: AbortSignal.timeout(20_000),
+      signal: AbortSignal.timeout(HANG_MS),
     });
     assert.deepEqual((await response.json()).map(({ id }: { id: number }) => id).toSorted(), [1, 2]);
   });
@@ -377,6 +380,7 @@ Deno.test({
           env: { ...env, PATH: Deno.env.get("PATH") ?? "", HOME: Deno.env.get("HOME") ?? "" },
           stderr: "inherit",
         }),
+        PATIENT,
       );
       return agent;
     };

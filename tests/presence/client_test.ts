@@ -114,7 +114,7 @@ Deno.test("PR1 several uses of a room are one member with the fields of all", as
   assert.equal(cursor.view, typing.view);
   typing.leave();
   typing.update({ isTyping: false });
-  await pause(5);
+  await until(() => double.sent.length === 3);
   assert.deepEqual(double.sent.at(-1)?.state, { x: 1 });
   cursor.leave();
   cursor.leave();

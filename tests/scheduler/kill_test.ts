@@ -10,6 +10,8 @@ const JOBS = 200;
 /** Each round starts a server twice. */
 const rounds = Math.ceil(roundsWanted / 2);
 const FUNCTIONS = "tests/scheduler/functions";
+/** On a busy machine the writer may pause for seconds, and no other mutation may time out then. */
+const flags = ["--mutation-timeout", "15s"];
 
 interface Outcome {
   readonly runs: number[];
@@ -59,14 +61,14 @@ Deno.test("scheduled mutations run exactly once and actions at most once through
   let interrupted = 0;
   for (let round = 0; round < rounds; round++) {
     const label = `seed ${seed}, round ${round}`;
-    const server = await ServerProcess.start({ dataDir, functions: FUNCTIONS });
+    const server = await ServerProcess.start({ dataDir, functions: FUNCTIONS, flags });
     await server.call("mutation", "work:plan", { round, count: JOBS, inMs: 0, everyMs: 3, actions: true });
     await pause(random() * 500);
     const isolates = (await processTree(server.pid)).slice(1);
     // In every other round only the main process is killed, and the isolates notice.
     await killAll(round % 2 === 0 ? [server.pid, ...isolates] : [server.pid]);
     await server.kill();
-    await using next = await ServerProcess.start({ dataDir, functions: FUNCTIONS });
+    await using next = await ServerProcess.start({ dataDir, functions: FUNCTIONS, flags });
     await untilNothingIsOpen(next);
     const outcome = await next.call("query", "work:outcome", { round }) as Outcome;
     checkMutations(outcome, label);
@@ -79,7 +81,7 @@ Deno.test("scheduled mutations run exactly once and actions at most once through
 Deno.test("scheduled mutations run exactly once through kill -9 of the writer, and a stuck one affects only itself", async () => {
   await using dataFolder = new TempFolder();
   const dataDir = dataFolder.path;
-  await using server = await ServerProcess.start({ dataDir, functions: FUNCTIONS });
+  await using server = await ServerProcess.start({ dataDir, functions: FUNCTIONS, flags });
   for (let round = 0; round < rounds; round++) {
     const plan = { round, count: JOBS, inMs: 0, everyMs: 3, actions: true };
     await server.call("mutation", "work:plan", plan);
@@ -98,5 +100,5 @@ Deno.test("scheduled mutations run exactly once through kill -9 of the writer, a
   const outcome = await server.call("query", "work:outcome", { round }) as Outcome;
   checkMutations(outcome, `seed ${seed}, behind a stuck one`);
   const stuck = outcome.jobs.find(({ name }) => name === "work:stuck");
-  assert.match(stuck?.state.error ?? "", /took longer than 5 s/);
+  assert.match(stuck?.state.error ?? "", /took longer than 15 s/);
 });

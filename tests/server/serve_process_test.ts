@@ -259,25 +259,30 @@ async function checkServingWithoutFolder(a: App): Promise<void> {
 
 Deno.test("--dev waits for an edit of a broken app, loads edits immediately, keeps the old code if one is broken, and reports type errors", async () => {
   await using a = await app({ "schema.ts": SCHEMA, "notes.ts": 'throw new Error("broken at first");\n' });
-  const file = join(a.functionsDir, "notes.ts");
+  /** Replaces the file in one step, because the server may read a half-written one. */
+  const edit = async (text: string) => {
+    const draft = join(a.dir, "draft.ts");
+    await Deno.writeTextFile(draft, text);
+    await Deno.rename(draft, join(a.functionsDir, "notes.ts"));
+  };
   await using child = new Child({ args: a.args(["--dev"]) });
   await child.line(/Waiting for the next edit/);
   const served = child.line(/http:\/\/127\.0\.0\.1:\d+/);
-  await Deno.writeTextFile(file, NOTES);
+  await edit(NOTES);
   const [url] = await served;
   const server = new Served(child, url);
   assert.deepEqual((await server.call("query", "notes:list")).value, []);
   await server.call("mutation", "notes:add", { text: "kept" });
   const reloaded = child.line(/Functions reloaded/);
-  await Deno.writeTextFile(file, NOTES.replace("note.text)", "note.text.toUpperCase())"));
+  await edit(NOTES.replace("note.text)", "note.text.toUpperCase())"));
   await reloaded;
   assert.deepEqual((await server.call("query", "notes:list")).value, ["KEPT"]);
   const broken = child.line(/notes\.ts:\d+/);
-  await Deno.writeTextFile(file, `${NOTES}\nthrow new Error("broken edit");\n`);
+  await edit(`${NOTES}\nthrow new Error("broken edit");\n`);
   await broken;
   assert.deepEqual((await server.call("query", "notes:list")).value, ["KEPT"]);
   const typed = child.line(/TS2322/);
-  await Deno.writeTextFile(file, `${NOTES}\nexport const wrong: number = "text";\n`);
+  await edit(`${NOTES}\nexport const wrong: number = "text";\n`);
   await typed;
   assert.deepEqual((await server.call("query", "notes:list")).value, ["kept"]);
 });

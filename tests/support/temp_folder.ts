@@ -1,5 +1,9 @@
 /** A temporary folder that is removed when it is disposed. */
 import { dirname, join } from "node:path";
+import { HANG_MS, pause } from "./waiting.ts";
+
+/** Time between attempts to remove a folder. */
+const REMOVE_AGAIN_MS = 50;
 
 export class TempFolder implements AsyncDisposable, Disposable {
   /** Absolute path without symbolic links. */
@@ -29,7 +33,19 @@ export class TempFolder implements AsyncDisposable, Disposable {
     Deno.removeSync(this.path, { recursive: true });
   }
 
+  /** Waits for processes of a killed server, which may write to the folder until they end. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await Deno.remove(this.path, { recursive: true });
+    for (const endAt = performance.now() + HANG_MS;; await pause(REMOVE_AGAIN_MS)) {
+      try {
+        return await Deno.remove(this.path, { recursive: true });
+      } catch (error) {
+        if (!isNotEmpty(error) || performance.now() > endAt) throw error;
+      }
+    }
   }
+}
+
+/** Whether a file was created in the folder while it was removed. */
+function isNotEmpty(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "ENOTEMPTY";
 }

@@ -171,8 +171,8 @@ Deno.test("actions call functions, and see the given environment and nothing of 
 });
 
 Deno.test("a mutation that awaits a promise that never resolves fails at its time limit", async () => {
-  await using server = await createTestServer({ modules, callTimeoutMs: 50 });
-  await assert.rejects(server.mutation(api.notes.waitForever), /longer than its limit of 0\.05 seconds/);
+  await using server = await createTestServer({ modules, callTimeoutMs: 1_000 });
+  await assert.rejects(server.mutation(api.notes.waitForever), /longer than its limit of 1 seconds?/);
   await server.mutation(api.notes.add, { text: "goes on" });
   assert.deepEqual(await server.query(api.notes.mine), ["goes on"]);
 });

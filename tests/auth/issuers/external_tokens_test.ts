@@ -4,7 +4,16 @@ import { externalLimits } from "../../../mod/auth/limits.ts";
 import { authEventArgs, createFunctions, UserError } from "../../../mod/functions/api/mod.ts";
 import { until } from "../../support/waiting.ts";
 import { signed } from "../support/stand_in.ts";
-import { brokenKeySets, issuer, keyFault, keys, now, setUp, tokenVectors } from "./token_vectors.ts";
+import {
+  brokenKeySets,
+  issuer,
+  keyFault,
+  keys,
+  now,
+  setUp,
+  SHORT_REQUEST_MS,
+  tokenVectors,
+} from "./token_vectors.ts";
 
 const refused = (error: string) => ({ ok: false, error });
 
@@ -105,7 +114,7 @@ Deno.test("XI3 a new key of the set is fetched immediately, unknown key ids only
 Deno.test("XI3 while an issuer's keys are unavailable, tokens are refused with a retryable error and retries get rarer", async (t) => {
   for (const [what, answer] of Object.entries(brokenKeySets)) {
     await t.step(what, async () => {
-      await using setup = await setUp();
+      await using setup = await setUp(what === "slow" ? { requestMs: SHORT_REQUEST_MS } : {});
       const works = setup.answer;
       setup.answer = answer;
       const token = await signed(setup.claims(), keys.rsa);
@@ -223,7 +232,7 @@ Deno.test("XI8 a user deleted while commits were missed is reported by the reche
 });
 
 Deno.test("XI9 a hanging issuer delays no token with a known key, and its late response is used", async () => {
-  await using setup = await setUp({ requestMs: 60_000 });
+  await using setup = await setUp();
   const known = await signed(setup.claims(), keys.rsa);
   await setup.verify(known);
   const asked = Promise.withResolvers<void>();
@@ -251,7 +260,7 @@ Deno.test("XI9 a hanging issuer delays no token with a known key, and its late r
 });
 
 Deno.test("XI9 keys older than a day are not used, however slow the issuer is", async () => {
-  await using setup = await setUp();
+  await using setup = await setUp({ requestMs: SHORT_REQUEST_MS });
   await setup.verify(await signed(setup.claims(), keys.rsa));
   setup.answer = () => new Promise(() => {});
   setup.accounts.clock.now += externalLimits.keysStaleMsMax;

@@ -26,8 +26,12 @@ export interface Setup extends AsyncDisposable {
   claims(further?: Record<string, unknown>): Record<string, unknown>;
 }
 
+/** Timeout for an issuer that never answers. */
+export const SHORT_REQUEST_MS = 2_000;
+
+/** `requestMs`: timeout of requests to the issuer. On a busy machine they may take seconds. */
 export async function setUp(
-  { linkByEmail = false, fields = {}, signups = true, app, requestMs = 2_000 }: {
+  { linkByEmail = false, fields = {}, signups = true, app, requestMs = 60_000 }: {
     linkByEmail?: boolean;
     fields?: Record<string, unknown>;
     signups?: boolean;

@@ -35,9 +35,10 @@ Deno.test("OA7 OA8 OA9 a callback without a sign-in of this browser gets plain t
 });
 
 Deno.test("OA2 OA3 OA7 OA14 answers that are not the provider's, not for us or not of this sign-in are refused in the app's address", async (t) => {
-  for (const { name, provider = "work", overrides, parameters, code = "provider_error" } of answerVectors) {
+  for (const vector of answerVectors) {
+    const { name, provider = "work", overrides, parameters, code = "provider_error", requestMs } = vector;
     await t.step(name, async () => {
-      await using signIns = await startTestSignIns();
+      await using signIns = await startTestSignIns({ requestMs });
       const started = await signIns.begin(provider);
       const good = signIns.at[provider].agree(started.location, ann);
       const altered = await parameters?.(new URLSearchParams(good), signIns) ?? good;

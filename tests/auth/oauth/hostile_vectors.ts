@@ -3,7 +3,12 @@ import { createHmac, createPublicKey, type JsonWebKey } from "node:crypto";
 import { externalLimits } from "../../../mod/auth/limits.ts";
 import { part, signed, signingKey } from "../support/stand_in.ts";
 import { clientSecret, type ResponseOverrides } from "../support/stand_in_providers.ts";
-import type { ProviderName, StartedSignIn, TestSignIns } from "../support/test_sign_ins.ts";
+import {
+  type ProviderName,
+  SHORT_REQUEST_MS,
+  type StartedSignIn,
+  type TestSignIns,
+} from "../support/test_sign_ins.ts";
 
 export const ann = { id: "4711", email: "ann@example.com", verified: true, name: "Ann" };
 export const mallory = { id: "666", email: "mallory@example.com", verified: true, name: "Mallory" };
@@ -148,6 +153,8 @@ export interface AnswerVector {
     signIns: TestSignIns,
   ) => URLSearchParams | Promise<URLSearchParams>;
   readonly code?: string;
+  /** Timeout of requests to the provider. */
+  readonly requestMs?: number;
 }
 
 const claims = (altered: Record<string, unknown>) => () => ({ claims: altered });
@@ -297,6 +304,7 @@ export const answerVectors: readonly AnswerVector[] = [
   {
     name: "OA14 keys that never arrive",
     overrides: () => ({ keys: () => new Promise(() => {}) }),
+    requestMs: SHORT_REQUEST_MS,
     code: "provider_unavailable",
   },
   {

@@ -7,6 +7,7 @@ import {
   fragmentOf,
   type ProviderName,
   providerNames,
+  SHORT_REQUEST_MS,
   startTestSignIns,
 } from "../support/test_sign_ins.ts";
 
@@ -328,7 +329,8 @@ Deno.test("OA11 an error of the provider reaches the app with a code and a descr
     ];
   for (const [what, code, alter] of cases) {
     await t.step(what, async () => {
-      await using signIns = await startTestSignIns();
+      const requestMs = what.includes("never answers") ? SHORT_REQUEST_MS : undefined;
+      await using signIns = await startTestSignIns({ requestMs });
       const started = await signIns.begin("github");
       const parameters = signIns.at.github.agree(started.location, ann);
       alter(signIns);

@@ -56,7 +56,15 @@ export function fragmentOf(answer: Answer): URLSearchParams {
   return new URLSearchParams(location.hash.slice(1));
 }
 
-export async function startTestSignIns(options: TestAccountsOptions = {}): Promise<TestSignIns> {
+/** Timeout of requests to providers. On a busy machine they may take seconds. */
+const REQUEST_MS = 60_000;
+/** Timeout for providers that never answer. */
+export const SHORT_REQUEST_MS = 2_000;
+
+export async function startTestSignIns(
+  { requestMs = REQUEST_MS, ...options }: TestAccountsOptions & { readonly requestMs?: number | undefined } =
+    {},
+): Promise<TestSignIns> {
   let now = () => Date.now();
   const open = (issuer: string) => StandInProvider.open(issuer, () => now());
   const at = {
@@ -116,7 +124,7 @@ export async function startTestSignIns(options: TestAccountsOptions = {}): Promi
           readFile: (path) =>
             path === "AuthKey.p8" ? Promise.resolve(key.pem) : Promise.reject(new Error(path)),
         },
-        parts: presetParts({ now: clock, fetch: outside.fetch, requestMs: 2_000 }),
+        parts: presetParts({ now: clock, fetch: outside.fetch, requestMs }),
       });
     },
   });

@@ -1,5 +1,5 @@
 /** A client that calls mutations and queries over HTTP, one at a time, on machines that fail. */
-import { pause } from "../../support/waiting.ts";
+import { HANG_MS, pause } from "../../support/waiting.ts";
 import { listsOf, type Recorder, type SentMutation } from "./recorder.ts";
 import type { Machine } from "./setup.ts";
 
@@ -7,7 +7,7 @@ const ANSWER_MS = 6_000;
 const PAUSE_MS = 30;
 const RETRY_MS = 50;
 /** Time for the requests that are still unanswered when a run ends. */
-const END_MS = 60_000;
+const END_MS = HANG_MS;
 
 interface Answer {
   readonly status?: string;

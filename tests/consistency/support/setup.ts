@@ -42,10 +42,10 @@ const LOCAL_FAULTS: Readonly<Record<string, LocalFault>> = {
       await killAll(await processTree(server.pid));
       await server.kill();
     }),
-  "kill-writer": async ({ server }) => await killAll([await writerOf(server.pid)]),
+  "kill-writer": async ({ server }) => await killAll([await currentWriter(server)]),
   stop: (setup) => setup.restart(async (server) => void await server.stop()),
   freeze: ({ server }, pick) => freeze(server.pid, pick(FREEZE_MS_MAX)),
-  "freeze-writer": async ({ server }, pick) => await freeze(await writerOf(server.pid), pick(FREEZE_MS_MAX)),
+  "freeze-writer": async ({ server }, pick) => await freeze(await currentWriter(server), pick(FREEZE_MS_MAX)),
 };
 
 const TAKEOVER_FAULTS: Readonly<Record<string, LocalFault>> = {
@@ -73,6 +73,11 @@ const WORKER_FAULTS: Readonly<Record<string, LocalFault>> = {
     if (worker !== undefined) await freeze(worker, pick(FREEZE_MS_MAX));
   },
 };
+
+/** Id of the writer. After an earlier fault it may still be starting. */
+async function currentWriter({ pid }: ServerProcess): Promise<number> {
+  return await found(() => writerOf(pid).catch(() => null), { what: "the server has a writer" });
+}
 
 async function freeze(pid: number, ms: number): Promise<void> {
   await suspend(pid);

@@ -4,7 +4,7 @@
  */
 import type { MutationResponse } from "../../../mod/protocol/server_messages.ts";
 import { SyncClient } from "../../durability/support/sync_client.ts";
-import { pause } from "../../support/waiting.ts";
+import { HANG_MS, pause } from "../../support/waiting.ts";
 import { stepsOf } from "./http_client.ts";
 import { listsOf, type Recorder, type SentMutation } from "./recorder.ts";
 import type { Machine } from "./setup.ts";
@@ -20,7 +20,7 @@ const OBSERVED_MS = 9_000;
 /** One pause in this many replaces the subscriptions or cuts the connection. */
 const WATCH_ONE_IN = 20;
 const CUT_ONE_IN = 300;
-const END_MS = 60_000;
+const END_MS = HANG_MS;
 
 export class SocketClient {
   readonly #name: string;

@@ -164,7 +164,7 @@ console.log(JSON.stringify({
   transport,
 }));
 // Nothing may keep the program from exiting.
-setTimeout(() => exit(3), 5000).unref();
+setTimeout(() => exit(3), 60_000).unref();
 `;
 
 /** A driver of `syncline conformance` that only subscribes. */

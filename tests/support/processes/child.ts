@@ -89,7 +89,7 @@ export class Child implements AsyncDisposable {
   }
 
   /** Stops the process with a signal, and kills it after `graceMs`. */
-  async stop(graceMs = 8000): Promise<Deno.CommandStatus> {
+  async stop(graceMs = 30_000): Promise<Deno.CommandStatus> {
     this.#signal("SIGTERM");
     const timer = setTimeout(() => this.#signal("SIGKILL"), graceMs);
     const status = await this.exited;

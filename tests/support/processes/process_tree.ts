@@ -83,6 +83,11 @@ export async function killAll(pids: readonly number[]): Promise<void> {
   await send("KILL", pids);
 }
 
+/** Sends SIGTERM to all of them. Ignores processes that have ended. */
+export async function terminateAll(pids: readonly number[]): Promise<void> {
+  await send("TERM", pids);
+}
+
 /** Suspends a process until {@linkcode resume}. */
 export async function suspend(pid: number): Promise<void> {
   await send("STOP", [pid]);

@@ -15,7 +15,7 @@ function equal(actual: unknown, expected: unknown): void {
 }
 
 async function until(read: () => unknown, expected: unknown): Promise<void> {
-  const deadline = performance.now() + 10_000;
+  const deadline = performance.now() + 60_000;
   while (JSON.stringify(read()) !== JSON.stringify(expected) && performance.now() < deadline) {
     await new Promise((resolve) => setTimeout(resolve, 5));
   }

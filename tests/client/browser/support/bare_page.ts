@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import type { Browser, CDPSession } from "playwright-core";
+import { PAGE_WAIT_MS } from "../../../support/chromium.ts";
 import { pause } from "../../../support/waiting.ts";
 
 interface Reply {
@@ -77,7 +78,7 @@ export class BarePage {
 
   /** Waits until a condition is true in the page. */
   async until<Arg>(holds: (arg: Arg) => boolean, arg: Arg): Promise<void> {
-    const endAt = performance.now() + 20_000;
+    const endAt = performance.now() + PAGE_WAIT_MS;
     while (!await this.evaluate(holds, arg)) {
       assert(performance.now() < endAt, `In the page it did not come to be that ${holds}`);
       await pause(10);

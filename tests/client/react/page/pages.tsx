@@ -79,14 +79,21 @@ export async function random({ seed, changes, size }: { seed: number; changes: n
   }
   const expected = [...present].sort((a, b) => a - b);
   await until(() => watcher.list?.results.length === expected.length);
-  await pause(100);
-  const live = wire.live.size;
-  const ranges = [...wire.live.values()].filter(({ udfPath }) => udfPath === "rows:page");
-  const sizes: number[] = [];
-  for (const { args } of ranges) {
-    const { page } = await other.query("rows:page", args) as { page: unknown[] };
-    sizes.push(page.length / (args["paginationOpts"] as { numItems: number }).numItems);
-  }
+  /** Live queries, and the size of each page as a multiple of its number of items. */
+  const measured = async () => {
+    await pause(100);
+    const live = wire.live.size;
+    const sizes: number[] = [];
+    for (const { udfPath, args } of [...wire.live.values()]) {
+      if (udfPath !== "rows:page") continue;
+      const { page } = await other.query("rows:page", args) as { page: unknown[] };
+      sizes.push(page.length / (args["paginationOpts"] as { numItems: number }).numItems);
+    }
+    return { live, sizes };
+  };
+  let { live, sizes } = await measured();
+  // A page that has grown is live until its parts have arrived.
+  for (let tries = 0; tries < 100 && Math.max(...sizes) > 2; tries++) ({ live, sizes } = await measured());
   const last = watcher.list?.results.map(({ rank }) => rank);
   await end();
   return {
