@@ -13,14 +13,16 @@ import { type Log, stderrLog } from "../kit/log.ts";
 import { collectWhenIdle } from "../kit/processes/idle_collection.ts";
 import { startBackend } from "../server/backend.ts";
 import { runDevMode } from "../server/dev/dev_mode.ts";
+import { FolderEdits } from "../server/dev/folder_edits.ts";
 import { checkTypes } from "../server/dev/type_check.ts";
-import { watchFolder } from "../server/dev/watch_folder.ts";
 import { type NativeSockets, openNativeSockets } from "../server/net/native_sockets.ts";
 import { narrowPermissions, networkInterfaces } from "../server/permissions/narrow.ts";
 import { Server } from "../server/server.ts";
 import { StopSignals } from "../server/signals.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
 import { installedPage } from "../kit/command_log.ts";
+
+const CANNOT_WATCH = "Cannot watch for edits";
 
 /** Variables that are not options: set by the tasks of this repository and by the npm package. */
 const FURTHER = ["SYNCLINE_PROGRAM"];
@@ -140,7 +142,11 @@ async function serve(options: ServeOptions, given: ExplicitValues): Promise<numb
     const native = await openNativeSockets();
     for (const hint of [...config.warnings ?? [], ...await hints]) log("warn", hint);
     await narrowPermissions(config, log);
-    const started = await Promise.race([startServer(config, { log, onRestart, native }), signals.first]);
+    const { dev, functionsDir, typeCheck } = config;
+    // Before the code is read, so that no edit is missed.
+    using edits = dev ? watchEdits(functionsDir, log) : null;
+    const starting = startServer(config, { log, onRestart, native, edits });
+    const started = await Promise.race([starting, signals.first]);
     // Nothing is served yet, and the isolates exit with this process.
     if (typeof started === "string") return exitCodes.ok;
     await using server = started;
@@ -156,8 +162,7 @@ async function serve(options: ServeOptions, given: ExplicitValues): Promise<numb
       return "port ended" as const;
     });
     const stop = Promise.race([signals.first, restart.promise, gaveWay, portEnded]);
-    const { dev, functionsDir, typeCheck } = config;
-    await serveUntil(stop, { server, log, watched: dev ? functionsDir : null, typeCheck });
+    await serveUntil(stop, { server, log, functionsDir, edits, typeCheck });
     switch (await stop) {
       case "restart":
         return config.restartExitCode ?? exitCodes.ok;
@@ -175,10 +180,11 @@ async function serve(options: ServeOptions, given: ExplicitValues): Promise<numb
 
 function startServer(
   config: ServeConfig,
-  { log, onRestart, native }: {
+  { log, onRestart, native, edits }: {
     readonly log: Log;
     readonly onRestart: () => void;
     readonly native: NativeSockets | null;
+    readonly edits: FolderEdits | null;
   },
 ): Promise<Server> {
   const start = () =>
@@ -190,59 +196,57 @@ function startServer(
       );
     });
   // Where another server runs, one that is broken leaves it alone.
-  return config.dev && !config.takeover ? startOnceLoadable(start, { config, log }) : start();
+  return edits === null || config.takeover ? start() : startOnceLoadable(start, { config, log, edits });
 }
 
-/** Starts the server. With `--dev`, an app that fails to load is retried after each edit. */
+/** Returns `null` if the folder cannot be watched, for example because the system allows no further watches. */
+function watchEdits(functionsDir: string, log: Log): FolderEdits | null {
+  try {
+    return new FolderEdits(functionsDir);
+  } catch (error) {
+    log("error", CANNOT_WATCH, { error });
+    return null;
+  }
+}
+
+/** Starts the server. An app that fails to load is retried after each edit. */
 async function startOnceLoadable(
   start: () => Promise<Server>,
-  { config, log }: { readonly config: ServeConfig; readonly log: Log },
+  { config, log, edits }: { readonly config: ServeConfig; readonly log: Log; readonly edits: FolderEdits },
 ): Promise<Server> {
   for (;;) {
-    // Watch before the attempt, so that an edit during it is not missed.
-    const edited = new AbortController();
-    const watch = watchFolder(config.functionsDir, {
-      signal: edited.signal,
-      onEdit: () => Promise.resolve(edited.abort()),
-    });
     try {
       await updateGeneratedModule(config.functionsDir, log);
-      const server = await start();
-      edited.abort();
-      await watch;
-      return server;
+      return await start();
     } catch (error) {
-      if (!(error instanceof AppError)) {
-        edited.abort();
-        throw error;
-      }
+      if (!(error instanceof AppError)) throw error;
       log("error", `${error.message}\nWaiting for the next edit.`);
+      if (await edits.next() === null) throw error;
     }
-    await watch;
   }
 }
 
 interface Running {
   readonly server: Server;
   readonly log: Log;
-  /** Folder to watch for edits; `null` without `--dev`. */
-  readonly watched: string | null;
+  readonly functionsDir: string;
+  /** `null` without `--dev`. */
+  readonly edits: FolderEdits | null;
   readonly typeCheck: boolean;
 }
 
 async function serveUntil(
   stop: Promise<string>,
-  { server, log, watched, typeCheck }: Running,
+  { server, log, functionsDir, edits, typeCheck }: Running,
 ): Promise<void> {
-  const ended = new AbortController();
-  const devMode = watched === null ? null : runDevMode({
-    functionsDir: watched,
+  const devMode = edits === null ? null : runDevMode({
+    functionsDir,
+    edits,
     log,
-    signal: ended.signal,
     reload: () => server.reload(),
     standBy: () => server.standBy(),
     checkTypes: typeCheck ? checkTypes : () => Promise.resolve(null),
-  }).catch((error) => log("error", "Cannot watch for edits any longer", { error }));
+  }).catch((error) => log("error", CANNOT_WATCH, { error }));
   const gaveWay = await stop === "gave way";
   log(
     "info",
@@ -250,6 +254,6 @@ async function serveUntil(
       ? "Another process has taken over: closing sockets and finishing running calls"
       : "Stopping: closing sockets and finishing running calls. A second signal stops immediately",
   );
-  ended.abort();
+  edits?.[Symbol.dispose]();
   await devMode;
 }

@@ -1,18 +1,19 @@
 /** Edits with `--dev`: the reload precedes the check of types. */
 import assert from "node:assert/strict";
 import { runDevMode } from "../../mod/server/dev/dev_mode.ts";
+import { FolderEdits } from "../../mod/server/dev/folder_edits.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { until } from "../support/waiting.ts";
 
 Deno.test("DV11 an edit ends the running check, is served, and then checked", async () => {
   await using folder = await TempFolder.with({ "notes.ts": "" });
-  const ended = new AbortController();
+  const edits = new FolderEdits(folder.path);
   const events: string[] = [];
   let checks = 0;
   const running = runDevMode({
     functionsDir: folder.path,
+    edits,
     log: () => {},
-    signal: ended.signal,
     standBy: () => {},
     reload() {
       events.push("reload");
@@ -33,7 +34,7 @@ Deno.test("DV11 an edit ends the running check, is served, and then checked", as
   await Deno.writeTextFile(folder.at("notes.ts"), "export {};");
   await until(() => checks >= 2);
   assert.deepEqual(events.slice(0, 4), ["check 1", "check 1 ends", "reload", "check 2"]);
-  ended.abort();
+  edits[Symbol.dispose]();
   await running;
   assert.match(events.at(-1) ?? "", /ends$/);
 });

@@ -116,8 +116,8 @@ const PUBLIC_FILES = new Set([
   "mod/server/http/app_routes.ts",
   "mod/server/http/request_gate.ts",
   "mod/server/dev/dev_mode.ts",
+  "mod/server/dev/folder_edits.ts",
   "mod/server/dev/type_check.ts",
-  "mod/server/dev/watch_folder.ts",
 ]);
 
 const FILES_MAX = 20;

@@ -4,7 +4,7 @@ import type { Log } from "../../kit/log.ts";
 import { devLimits } from "../limits.ts";
 import { withFullPaths } from "./error_report.ts";
 import type { TypeCheckResult } from "./type_check.ts";
-import { watchFolder } from "./watch_folder.ts";
+import type { FolderEdits } from "./folder_edits.ts";
 
 /** Outcome of loading edited functions. With `ok: false`, the old code stays in use. */
 export type ReloadResult = { readonly ok: true } | { readonly ok: false; readonly message: string };
@@ -14,52 +14,44 @@ const NAMES_MAX = 3;
 
 export interface DevModeOptions {
   readonly functionsDir: string;
+  /** Its end ends this mode. */
+  readonly edits: FolderEdits;
   readonly log: Log;
-  /** Ends the watch. */
-  readonly signal: AbortSignal;
   readonly reload: () => Promise<ReloadResult>;
   /** Prepares the next reload. */
   readonly standBy: () => void;
   readonly checkTypes: (folder: string, signal: AbortSignal) => Promise<TypeCheckResult | null>;
 }
 
-/** Resolves after `signal` is aborted. A broken edit is logged and the old code stays in use. */
+/** Resolves after the watch of the folder was ended. A broken edit is logged and the old code stays in use. */
 export async function runDevMode(
-  { functionsDir, log, signal, reload, standBy, checkTypes }: DevModeOptions,
+  { functionsDir, edits, log, reload, standBy, checkTypes }: DevModeOptions,
 ): Promise<void> {
   let check = new AbortController();
   let checked: Promise<void> = Promise.resolve();
   const startCheck = () => {
-    check.abort();
     check = new AbortController();
-    checked = reportTypes(checkTypes(functionsDir, AbortSignal.any([check.signal, signal])), log);
+    checked = reportTypes(checkTypes(functionsDir, check.signal), log);
   };
   const standByLater = setTimeout(standBy, devLimits.standByAfterMs);
   startCheck();
   try {
-    await watchFolder(functionsDir, {
-      signal,
-      onEdit: async (files) => {
-        clearTimeout(standByLater);
-        // The check concerns outdated code; the edit is served first.
-        check.abort();
-        await updateGeneratedModule(functionsDir, log);
-        const result = await reload();
-        if (result.ok) log("info", "Functions reloaded", { edited: named(files) });
-        else {
-          const message = withFullPaths(result.message, functionsDir);
-          log(
-            "error",
-            `Cannot load the edit of ${named(files)}; the previous code stays in use:\n${message}`,
-            {
-              code: "app_not_loaded",
-            },
-          );
-        }
-        standBy();
-        startCheck();
-      },
-    });
+    for (let files = await edits.next(); files !== null; files = await edits.next()) {
+      clearTimeout(standByLater);
+      // The check concerns outdated code; the edit is served first.
+      check.abort();
+      await updateGeneratedModule(functionsDir, log);
+      const result = await reload();
+      if (result.ok) log("info", "Functions reloaded", { edited: named(files) });
+      else {
+        const message = withFullPaths(result.message, functionsDir);
+        log("error", `Cannot load the edit of ${named(files)}; the previous code stays in use:\n${message}`, {
+          code: "app_not_loaded",
+        });
+      }
+      standBy();
+      startCheck();
+    }
   } finally {
     clearTimeout(standByLater);
     check.abort();
