@@ -10,25 +10,17 @@ export interface Running {
   readonly forMs: number;
 }
 
-/** Without an update for longer, this process was paused, and with it probably the isolate: a frozen container, for example. */
-const PAUSE_MS_MIN = 1_000;
-
 /** Compares a progress file with its previous state. */
 export class CallWatch {
   #seen: Progress | null = null;
   #since: number;
-  #updatedAt: number;
 
   constructor(now: number) {
     this.#since = now;
-    this.#updatedAt = now;
   }
 
-  /** Records the newest progress. Returns how long it has been the same, without pauses of this process. */
+  /** Records the newest progress. Returns how long it has been the same. */
   update(progress: Progress | null, now: number): Running {
-    const sinceUpdate = now - this.#updatedAt;
-    if (sinceUpdate > PAUSE_MS_MIN) this.#since += sinceUpdate;
-    this.#updatedAt = now;
     if (
       progress?.position !== this.#seen?.position || progress?.startedAt !== this.#seen?.startedAt
     ) {

@@ -309,17 +309,6 @@ Deno.test("time is measured from the call's own start, not from its batch's", as
   assert.equal(world.starter.starts, 1);
 });
 
-Deno.test("a pause of the server's process does not count", async () => {
-  const { world, results } = await withBatch("a");
-  world.isolate.noted = { position: 0, startedAt: 0 };
-  await world.clock.advance(isolateLimits.watchIntervalMs);
-  world.clock.moveTo(world.clock.now() + 10 * functionLimits.mutationTimeoutMs);
-  await world.clock.advance(functionLimits.mutationTimeoutMs - isolateLimits.watchIntervalMs);
-  assert.equal(world.starter.starts, 1);
-  await world.clock.advance(3 * isolateLimits.watchIntervalMs);
-  assert.deepEqual(results, { a: "internal: The mutation took longer than 5 s" });
-});
-
 Deno.test("a writer that does not start its batch, because of earlier background work, is replaced and blames no call", async () => {
   const { world, results } = await withBatch("a");
   await world.clock.advance(functionLimits.mutationTimeoutMs);
