@@ -22,8 +22,6 @@ import { StopSignals } from "../server/signals.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
 import { installedPage } from "../kit/command_log.ts";
 
-const CANNOT_WATCH = "Cannot watch for edits";
-
 /** Variables that are not options: set by the tasks of this repository and by the npm package. */
 const FURTHER = ["SYNCLINE_PROGRAM"];
 
@@ -144,7 +142,7 @@ async function serve(options: ServeOptions, given: ExplicitValues): Promise<numb
     await narrowPermissions(config, log);
     const { dev, functionsDir, typeCheck } = config;
     // Before the code is read, so that no edit is missed.
-    using edits = dev ? watchEdits(functionsDir, log) : null;
+    using edits = dev ? watchEdits(functionsDir) : null;
     const starting = startServer(config, { log, onRestart, native, edits });
     const started = await Promise.race([starting, signals.first]);
     // Nothing is served yet, and the isolates exit with this process.
@@ -199,13 +197,15 @@ function startServer(
   return edits === null || config.takeover ? start() : startOnceLoadable(start, { config, log, edits });
 }
 
-/** Returns `null` if the folder cannot be watched, for example because the system allows no further watches. */
-function watchEdits(functionsDir: string, log: Log): FolderEdits | null {
+/** The system may allow no further watches. */
+function watchEdits(functionsDir: string): FolderEdits {
   try {
     return new FolderEdits(functionsDir);
-  } catch (error) {
-    log("error", CANNOT_WATCH, { error });
-    return null;
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : cause;
+    throw new StartError(`Cannot watch "${functionsDir}" for edits: ${reason}. Start without --dev`, {
+      cause,
+    });
   }
 }
 
@@ -246,7 +246,7 @@ async function serveUntil(
     reload: () => server.reload(),
     standBy: () => server.standBy(),
     checkTypes: typeCheck ? checkTypes : () => Promise.resolve(null),
-  }).catch((error) => log("error", CANNOT_WATCH, { error }));
+  }).catch((error) => log("error", "Edits are no longer served. Restart the server", { error }));
   const gaveWay = await stop === "gave way";
   log(
     "info",

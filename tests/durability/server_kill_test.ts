@@ -90,6 +90,7 @@ Deno.test("acknowledged mutations survive kill -9 of the server, completely and 
       await until(async () => !await anyRunning(orphans), {
         what: "the end of the killed server's isolates",
         server,
+        timeoutMs: 30_000,
       });
       await checkComplete(server, appenders, checkedUpTo);
       checkedUpTo = appenders.map(({ sent }) => sent);

@@ -190,7 +190,7 @@ Deno.test(needs(chromium, "two people chat in a browser"), async (t) => {
             await answers.locator("[aria-busy]").waitFor({ state: "detached" });
           }
         }
-        assert.ok(await isSeen(), "no page saw the beginning of an answer");
+        assert.ok(await isSeen(), "a page did not see the beginning of an answer");
       });
 
       await step(

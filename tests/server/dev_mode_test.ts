@@ -1,9 +1,9 @@
-/** Edits with `--dev`: the reload precedes the check of types. */
+/** Edits with `--dev`: none is missed, and the reload precedes the check of types. */
 import assert from "node:assert/strict";
 import { runDevMode } from "../../mod/server/dev/dev_mode.ts";
 import { FolderEdits } from "../../mod/server/dev/folder_edits.ts";
 import { TempFolder } from "../support/temp_folder.ts";
-import { until } from "../support/waiting.ts";
+import { pause, until } from "../support/waiting.ts";
 
 Deno.test("DV11 an edit ends the running check, is served, and then checked", async () => {
   await using folder = await TempFolder.with({ "notes.ts": "" });
@@ -37,4 +37,33 @@ Deno.test("DV11 an edit ends the running check, is served, and then checked", as
   edits[Symbol.dispose]();
   await running;
   assert.match(events.at(-1) ?? "", /ends$/);
+});
+
+Deno.test("edits before dev mode starts and during a reload are served", async () => {
+  await using folder = await TempFolder.with({ "notes.ts": "" });
+  const edits = new FolderEdits(folder.path);
+  await Deno.writeTextFile(folder.at("notes.ts"), "export {};");
+  const reloads = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  let started = 0;
+  const running = runDevMode({
+    functionsDir: folder.path,
+    edits,
+    log: () => {},
+    standBy: () => {},
+    async reload() {
+      await reloads[started++]?.promise;
+      return { ok: true };
+    },
+    checkTypes: () => Promise.resolve(null),
+  });
+  await until(() => started === 1);
+  await Deno.writeTextFile(folder.at("notes.ts"), "export const edited = 1;");
+  // The watch reports the edit in the meantime.
+  await pause(100);
+  assert.equal(started, 1);
+  reloads[0]?.resolve();
+  await until(() => started === 2);
+  reloads[1]?.resolve();
+  edits[Symbol.dispose]();
+  await running;
 });

@@ -1,4 +1,4 @@
-/** Edits of source files: bursts, edits while none are awaited, and what is no edit. */
+/** Edits of source files: bursts, edits while none are awaited, and events that are not edits. */
 import assert from "node:assert/strict";
 import { FolderEdits } from "../../mod/server/dev/folder_edits.ts";
 import { TempFolder } from "../support/temp_folder.ts";
@@ -28,7 +28,7 @@ Deno.test("edits that were made before they are awaited are not missed", async (
   assert.deepEqual(await next, ["b.ts"]);
 });
 
-Deno.test("files that are not source code, and reading, are no edits", async () => {
+Deno.test("reads and changes of other files are ignored", async () => {
   await using folder = new TempFolder();
   using edits = new FolderEdits(folder.path, { settleMs });
   await Deno.writeTextFile(folder.at("a.ts"), "x");

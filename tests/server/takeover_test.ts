@@ -20,7 +20,7 @@ const PAUSE_MS = isLongRun ? 2 : 4;
 /** Takeovers with a process that is killed or frozen at a random moment. */
 const DISTURBANCES = repeats(3, 30);
 const FROZEN_MS = 2_000;
-/** Consecutive answers to each caller that a process which hands over does not give any more. */
+/** Answers to each caller after which a process is certainly not handing over. */
 const ANSWERS = 10;
 
 const schema = (more: string, indexes = "") => `
@@ -360,8 +360,9 @@ Deno.test("[TO4] [TO6] no acknowledged write is lost when a process is killed or
       await current[Symbol.asyncDispose]();
     } else await (kind === "new killed" ? next : current).kill();
     current = kind === "new killed" ? current : next;
-    // The remaining process serves. It had not taken over, or had handed over already and ends, maybe after some answers.
-    for (;;) {
+    // The remaining process serves. It had not taken over, or had handed over already and ends, maybe after some answers. A
+    // process that has just found the killed one ends as well.
+    for (let restarts = 0;; restarts++) {
       let over = false;
       void current.exited.then(() => over = true);
       const before = callers.map(({ acknowledged }) => acknowledged.length);
@@ -369,6 +370,8 @@ Deno.test("[TO4] [TO6] no acknowledged write is lost when a process is killed or
         callers.every(({ acknowledged }, i) => acknowledged.length >= (before[i] ?? 0) + ANSWERS);
       await until(() => over || isAnswering());
       if (!over) break;
+      assert(restarts === 0 && kind !== "old frozen", "the process that serves ended");
+      if (kind === "new killed") assert.equal((await current.exited).code, 0);
       await current[Symbol.asyncDispose]();
       current = serve(folder, "--port", String(port), ...flags);
       await urlOf(current);

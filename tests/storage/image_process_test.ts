@@ -44,6 +44,7 @@ Deno.test({
     for (let round = 0; round < ROUNDS_MAX && failure === null; round++) {
       assert.ok((await maker.make(() => Promise.resolve(jpeg), spec)).length > 0);
       const [one = 0] = await imageProcesses();
+      assert.ok(one > 0);
       Deno.kill(one, "SIGSTOP");
       const ended = maker.make(() => Promise.resolve(jpeg), spec).then(() => null, (error) => error);
       await pause(50);

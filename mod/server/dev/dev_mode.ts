@@ -14,7 +14,7 @@ const NAMES_MAX = 3;
 
 export interface DevModeOptions {
   readonly functionsDir: string;
-  /** Its end ends this mode. */
+  /** The mode ends when this watch ends. */
   readonly edits: FolderEdits;
   readonly log: Log;
   readonly reload: () => Promise<ReloadResult>;

@@ -4,7 +4,7 @@ import { schedulerLimits } from "../../../mod/functions/limits.ts";
 import { RawHttp } from "../../support/processes/raw_http.ts";
 import { callOf } from "../support/calls.ts";
 import { until } from "../../support/waiting.ts";
-import { type Scenario, UnservedError, type World } from "../support/scenario.ts";
+import type { Scenario, World } from "../support/scenario.ts";
 
 /** An ordinary latency on a loaded machine, far below the seconds that these attacks cause without a defense. */
 const SHORT_MS = 1_000;
@@ -36,9 +36,7 @@ async function beside<Result>(
   const before = await world.served();
   const result = await work;
   const after = await world.served();
-  for (const kind of kinds) {
-    if (after[kind] <= before[kind]) throw new UnservedError(`the bystander got no answer to his ${kind}`);
-  }
+  for (const kind of kinds) assert(after[kind] > before[kind], `the bystander got no answer to his ${kind}`);
   return result;
 }
 
@@ -166,9 +164,7 @@ export const callScenarios: readonly Scenario[] = [
       // All slots are taken and many calls wait.
       await Promise.any(flood);
       const { ms } = await callOf("action", { port, path, args: { ms: 0 }, token: other });
-      if (answered >= FLOOD / 2) {
-        throw new UnservedError(`another user's action came behind ${answered} of the first one's`);
-      }
+      assert(answered < FLOOD / 2, `another user's action came behind ${answered} of the first one's`);
       await beside(world, ["queries", "mutations"], Promise.all(flood));
       return `another user's action took ${ms.toFixed(0)} ms`;
     },

@@ -1,5 +1,4 @@
 /** A row of the hostile suite: an attack, and the latency that it may cause for an ordinary user. */
-import assert from "node:assert/strict";
 import type { ServerProcess } from "../../support/processes/server_process.ts";
 import type { Served, Waits } from "./bystander.ts";
 
@@ -32,16 +31,6 @@ export interface World {
   signUp(): Promise<string>;
   /** Resolves when a log line matches, including earlier lines of the scenario. Throws after a minute. */
   logged(pattern: RegExp): Promise<string>;
-}
-
-/**
- * Thrown if another user was not answered in time. If the test process itself was late, its calls may have come too late, and
- * the scenario is repeated.
- */
-export class UnservedError extends assert.AssertionError {
-  constructor(message: string) {
-    super({ message });
-  }
 }
 
 /** Measurements of an attack. */

@@ -4,7 +4,7 @@ import { ServerProcess } from "../../support/processes/server_process.ts";
 import { HANG_MS } from "../../support/waiting.ts";
 import { Bystander, type Waits } from "./bystander.ts";
 import { elsewhere } from "./elsewhere.ts";
-import { type LatencyLimits, type Measured, type Result, type Scenario, UnservedError } from "./scenario.ts";
+import type { LatencyLimits, Result, Scenario } from "./scenario.ts";
 
 const LOG_LINES_MAX = 10_000;
 /** Duration of the bystander's activity in each row. */
@@ -15,9 +15,6 @@ const CONTROL_FACTOR = 4;
 const P99_CONCLUSIVE_MS = 100;
 /** Allowed latency, as a multiple of the lateness of the bystander's pauses. A query wakes processes five times. */
 const LATE_FACTOR = 10;
-/** Lateness of the bystander's pauses above which the test process was too busy to call in time. */
-const LATE_MS = 100;
-const REPEATS_MAX = 3;
 
 /** A running server and helpers for scenarios. */
 class Place implements AsyncDisposable {
@@ -149,7 +146,7 @@ export class Suite implements AsyncDisposable {
     };
   }
 
-  async #runAt(place: Place, scenario: Scenario, repeatsLeft = REPEATS_MAX): Promise<void> {
+  async #runAt(place: Place, scenario: Scenario): Promise<void> {
     place.log.length = 0;
     // Each sign-up takes 0.1 s of processor time.
     const token = (this.#isMeasured ? null : place.bystander) ?? await place.signUp();
@@ -160,22 +157,15 @@ export class Suite implements AsyncDisposable {
       isMeasured: this.#isMeasured,
     });
     const startedAt = performance.now();
-    let measured: string | Measured;
-    try {
-      measured = await scenario.attack({
-        server: place.server,
-        log: place.log,
-        dataDir: place.dataDir,
-        isFull: this.#isMeasured,
-        served: () => bystander.served(),
-        signUp: () => place.signUp(),
-        logged: (pattern) => place.logged(pattern),
-      });
-    } catch (error) {
-      const canRepeat = error instanceof UnservedError && !this.#isMeasured && repeatsLeft > 0;
-      if (!canRepeat || (await bystander.stop()).late.longestMs < LATE_MS) throw error;
-      return await this.#runAt(place, scenario, repeatsLeft - 1);
-    }
+    const measured = await scenario.attack({
+      server: place.server,
+      log: place.log,
+      dataDir: place.dataDir,
+      isFull: this.#isMeasured,
+      served: () => bystander.served(),
+      signUp: () => place.signUp(),
+      logged: (pattern) => place.logged(pattern),
+    });
     const ms = performance.now() - startedAt;
     if (this.#isMeasured) {
       // A short attack has too few waits to measure.
