@@ -72,12 +72,12 @@ async function bearerOf(url: string, token: string | null): Promise<string> {
   return body.accessToken;
 }
 
+/** On a busy machine the leader may change meanwhile. A deploy with an unknown outcome can be repeated. */
 async function deploy(url: string, bearer: string, files: Record<string, string>): Promise<Answer> {
-  return await ask(url, {
-    method: "PUT",
-    path: "/api/admin/functions",
-    body: (await bundleOf(files)).bytes,
-    bearer,
+  const body = (await bundleOf(files)).bytes;
+  return await found(async () => {
+    const answer = await ask(url, { method: "PUT", path: "/api/admin/functions", body, bearer });
+    return answer.body.errorData?.code === "outcome_unknown" ? null : answer;
   });
 }
 
@@ -154,7 +154,7 @@ Deno.test({
 
     // Through a follower, which shows the result when it answers.
     const first = await deploy(b.url, bearer, app(1));
-    assert.deepEqual([first.status, first.body.swapped], [200, true], JSON.stringify(first.body));
+    assert.equal(first.status, 200, JSON.stringify(first.body));
     assert.equal(await shown(b.url), 1);
     await Promise.all(all.map((server) => serve(server.url, 1, server)));
     for (const { url } of all) assert.match(await (await fetch(url)).text(), /version 1/);

@@ -1,4 +1,5 @@
 /** Inspects processes through `/proc`: children, command lines, open files, memory. Linux only. */
+import { until } from "../waiting.ts";
 
 const decoder = new TextDecoder();
 
@@ -88,9 +89,15 @@ export async function terminateAll(pids: readonly number[]): Promise<void> {
   await send("TERM", pids);
 }
 
-/** Suspends a process until {@linkcode resume}. */
+/**
+ * Suspends a process until {@linkcode resume}. Resolves once it is suspended, or has ended: a signal that is sent earlier may be
+ * handled first.
+ */
 export async function suspend(pid: number): Promise<void> {
   await send("STOP", [pid]);
+  await until(async () => /^State:\s*[^TZX]/m.exec(await read(`/proc/${pid}/status`) ?? "") === null, {
+    what: `process ${pid} is suspended`,
+  });
 }
 
 export async function resume(pid: number): Promise<void> {
