@@ -95,7 +95,7 @@ export async function terminateAll(pids: readonly number[]): Promise<void> {
  */
 export async function suspend(pid: number): Promise<void> {
   await send("STOP", [pid]);
-  await until(async () => /^State:\s*[^TZX]/m.exec(await read(`/proc/${pid}/status`) ?? "") === null, {
+  await until(async () => /^State:\s+[^TZX\s]/m.exec(await read(`/proc/${pid}/status`) ?? "") === null, {
     what: `process ${pid} is suspended`,
   });
 }
