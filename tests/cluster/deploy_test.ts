@@ -72,12 +72,24 @@ async function bearerOf(url: string, token: string | null): Promise<string> {
   return body.accessToken;
 }
 
-/** On a busy machine the leader may change meanwhile. A deploy with an unknown outcome can be repeated. */
+/** On a busy machine the leader may change in the meantime. A deploy with one of these answers can be repeated. */
+const REPEATABLE: readonly unknown[] = ["outcome_unknown", "unavailable", "deploy_in_progress"];
+
 async function deploy(url: string, bearer: string, files: Record<string, string>): Promise<Answer> {
   const body = (await bundleOf(files)).bytes;
   return await found(async () => {
     const answer = await ask(url, { method: "PUT", path: "/api/admin/functions", body, bearer });
-    return answer.body.errorData?.code === "outcome_unknown" ? null : answer;
+    return REPEATABLE.includes(answer.body.errorData?.code) ? null : answer;
+  });
+}
+
+/** Rolls back to the previous version, which must have this hash. A second attempt names it: the first may have succeeded. */
+async function rollBack(url: string, bearer: string, hash: string): Promise<Answer> {
+  let body = {};
+  return await found(async () => {
+    const answer = await ask(url, { path: "/api/admin/functions/rollback", body, bearer });
+    body = { hash };
+    return REPEATABLE.includes(answer.body.errorData?.code) ? null : answer;
   });
 }
 
@@ -157,7 +169,11 @@ Deno.test({
     assert.equal(first.status, 200, JSON.stringify(first.body));
     assert.equal(await shown(b.url), 1);
     await Promise.all(all.map((server) => serve(server.url, 1, server)));
-    for (const { url } of all) assert.match(await (await fetch(url)).text(), /version 1/);
+    for (const { url } of all) {
+      await until(async () => /version 1/.test(await (await fetch(url)).text()), {
+        what: `${url} serves the frontend of version 1`,
+      });
+    }
 
     const faults: string[] = [];
     await using view = new CodeView(all.map(({ url }) => url), faults);
@@ -193,17 +209,16 @@ Deno.test({
     await marks(5);
 
     // Roll back to the previous version, which was not uploaded to the current leader.
-    const back = await ask(away.url, { path: "/api/admin/functions/rollback", body: {}, bearer });
+    const back = await rollBack(away.url, bearer, second.body.hash);
     assert.equal(back.status, 200, JSON.stringify(back.body));
     await Promise.all([left, away].map((server) => serve(server.url, 2, server)));
     await leader.start();
     assert.equal(await shown(leader.url), 2, leader.last());
     await marks(5);
-    const { body: { versions } } = await ask(leader.url, {
-      method: "GET",
-      path: "/api/admin/functions/versions",
-      bearer,
-    });
+    const versions = await found(async () => {
+      const path = "/api/admin/functions/versions";
+      return (await ask(leader.url, { method: "GET", path, bearer })).body.versions;
+    }, { what: "the versions are listed" });
     const hash = second.body.hash;
     const reported = versions.map((
       version: { hash: string; current: boolean },

@@ -133,7 +133,8 @@ async function notifiedOfRows(postgres: TestPostgres): Promise<void> {
   };
   try {
     for (const name of ["a", "b"]) await Deno.mkdir(folder.at(name));
-    await using a = await joinCluster(url, { dataDir: folder.at("a"), folder });
+    // The lease does not end while the other server starts, however slow the machine is.
+    await using a = await joinCluster(url, { dataDir: folder.at("a"), folder, leaseMs: 600_000 });
     assert.equal(await a.begin(), "leader");
     const ofA = [...heard.keys()];
     await Deno.copyFile(folder.at("a/data.db"), folder.at("b/data.db"));

@@ -1,6 +1,6 @@
 /** Checks that each server shows every acknowledged write exactly once, and that the sum of all balances is unchanged. */
 import assert from "node:assert/strict";
-import { HANG_MS, until } from "../../support/waiting.ts";
+import { found, HANG_MS, until } from "../../support/waiting.ts";
 import { ACCOUNTS, BALANCE, LEDGER_ROWS } from "./bank_app.ts";
 import { ask, type Clients } from "./clients.ts";
 import type { ClusterProcess } from "./server_processes.ts";
@@ -48,7 +48,11 @@ export class Audit {
 }
 
 async function query(server: ClusterProcess, path: string, args: object = {}): Promise<unknown> {
-  const answer = await ask(server.directUrl, { path, args, query: true, answerMs: HANG_MS });
+  const answer = await found(async () => {
+    const answer = await ask(server.directUrl, { path, args, query: true, answerMs: HANG_MS });
+    // A server that changes its role ends queries in progress.
+    return answer.errorData?.code === "unavailable" ? null : answer;
+  }, { what: `${server.name} answers` });
   assert.equal(answer.status, "success", `${server.name} answers ${JSON.stringify(answer)}`);
   return answer.value;
 }

@@ -1,8 +1,11 @@
 /** Servers of one cluster in this process. */
 import { join } from "node:path";
+import { Lease } from "../../../mod/cluster/postgres/lease.ts";
+import { clusterLimits } from "../../../mod/cluster/postgres/limits.ts";
 import { parsePostgresUrl } from "../../../mod/cluster/postgres/postgres_address.ts";
 import type { ServeConfig } from "../../../mod/config/config.ts";
 import { startTestServer, type TestServer } from "../../auth/server/test_server.ts";
+import { found, until } from "../../support/waiting.ts";
 
 export const functions = {
   "schema.ts": `
@@ -86,6 +89,33 @@ export default http;
 
 export const SECRET = "a secret of all servers, 2030";
 
+/** A lease that no pause of this process ends. A server that stops still releases it. */
+export const LONG_LEASE_MS = 600_000;
+/** The lease of real servers. */
+export const LEASE_MS = clusterLimits.leaseMs;
+
+function setLease(leaseMs: number): void {
+  Object.assign(clusterLimits, { leaseMs });
+}
+
+/** Changes the duration of the lease for all servers of this process. Resolves once a leader has renewed it. */
+export async function changeLease(leaseMs: number): Promise<void> {
+  setLease(leaseMs);
+  const { renew } = Lease.prototype;
+  let isRenewed = false;
+  Lease.prototype.renew = async function () {
+    const renewed = await renew.call(this);
+    if (renewed !== null && this.epoch !== null) isRenewed = true;
+    return renewed;
+  };
+  try {
+    await until(() => isRenewed, { what: "the lease is renewed" });
+  } finally {
+    Lease.prototype.renew = renew;
+  }
+}
+
+/** Servers of one cluster. They have a long lease until `changeLease`. */
 export class ClusterRig implements AsyncDisposable {
   readonly folder: string;
   readonly url: string;
@@ -96,6 +126,7 @@ export class ClusterRig implements AsyncDisposable {
   }
 
   static async make(url: string): Promise<ClusterRig> {
+    setLease(LONG_LEASE_MS);
     return new ClusterRig(await Deno.makeTempDir({ prefix: "syncline-cluster-" }), url);
   }
 
@@ -120,14 +151,24 @@ export class ClusterRig implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    setLease(LEASE_MS);
     await Deno.remove(this.folder, { recursive: true });
   }
 }
 
+/** Codes of calls that can be repeated under their request id. A server may answer with them after a pause of its process. */
+const REPEATABLE: readonly unknown[] = ["unavailable", "outcome_unknown"];
+
+/** Adds a note once. Returns its ts. */
 export async function add(server: TestServer, text: string): Promise<number> {
-  const { body, status } = await server.post("/api/mutation", { path: "notes:add", args: { text } });
-  if (body.status !== "success") throw new Error(`${status}: ${JSON.stringify(body)}`);
-  return body.ts;
+  const headers = { "Syncline-Request": `${crypto.randomUUID()} 0` };
+  return await found(async () => {
+    const call = { path: "notes:add", args: { text } };
+    const { body, status } = await server.post("/api/mutation", call, { headers });
+    if (REPEATABLE.includes(body.errorData?.code)) return null;
+    if (body.status !== "success") throw new Error(`${status}: ${JSON.stringify(body)}`);
+    return body.ts as number;
+  }, { what: `"${text}" is added` });
 }
 
 export async function notes(server: TestServer): Promise<readonly string[]> {

@@ -13,6 +13,8 @@ export interface ShownAt {
   readonly ts: number;
   /** Counts its connections. */
   readonly connection: number;
+  /** Time since the connection was requested. */
+  readonly ageMs: number;
 }
 
 export class SocketView<Shown> {
@@ -47,7 +49,8 @@ export class SocketView<Shown> {
     const url = this.#urls[connection % this.#urls.length] ?? "";
     const socket = this.#socket = new WebSocket(`${url.replace(/^http/, "ws")}/api/sync`);
     // A frozen server does not report its state.
-    let heard = performance.now();
+    const from = performance.now();
+    let heard = from;
     const watch = setInterval(() => {
       if (performance.now() - heard > 5_000) socket.close();
     }, 500);
@@ -65,7 +68,7 @@ export class SocketView<Shown> {
     };
     socket.onmessage = ({ data }) => {
       heard = performance.now();
-      this.#take(JSON.parse(data), { url, connection });
+      this.#take(JSON.parse(data), { url, connection, ageMs: heard - from });
     };
     socket.onerror = () => {};
     socket.onclose = () => {
