@@ -33,7 +33,7 @@ export const add = untypedMutation({ args: { title: z.string() }, handler: async
 };
 
 testDashboard("documents", { functions }, async (dashboard, t) => {
-  const { page, context, server, go, waitForText, button, choose, keys, call, asAdmin } = dashboard;
+  const { page, context, server, go, waitForText, button, choose, keys, idle, call, asAdmin } = dashboard;
   /** The editor is empty for a moment before it shows the document. */
   const editor = (of = page) =>
     of.getByRole("textbox", { name: "Fields of orders" }).filter({ hasText: /\S/ });
@@ -41,7 +41,10 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
   const fillEditor = async (text: string) => {
     await editor().focus();
     await keys("ControlOrMeta+a", "Backspace");
+    await idle();
     await page.keyboard.insertText(text);
+    // The sheet receives the text a moment after the editor.
+    await idle();
   };
   /** Waits until the open document has no unsaved edits. */
   const saved = () => page.locator(".sheet .button[data-tone=accent]:disabled:not([aria-busy])").waitFor();
@@ -49,7 +52,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
   const waitForFocus = (name: string) => button(name).and(page.locator(":focus")).waitFor();
   const cell = (text: string) => page.getByRole("gridcell", { name: text, exact: true });
   const grid = page.getByRole("grid");
-  /** Clicks Undo of the newest toast with a text. */
+  /** Clicks Undo of the newest toast with a text. Toasts of earlier steps may have the same text. */
   const undo = (toast: string) =>
     page.getByRole("status").locator(".toast", { hasText: toast }).getByRole("button", { name: "Undo" })
       .last().click();
@@ -85,6 +88,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await button("Save").click();
     // Content behind a dialog has no roles.
     await page.locator(".cell", { hasText: "paid" }).waitFor();
+    await saved();
     await undo("Saved");
     await waitForText("Undone");
     await editor().getByText('"open"').waitFor();
@@ -283,7 +287,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
   await t.step("a chosen order takes precedence over the index that serves the filter", async () => {
     await go("data/orders?field=state&value=open");
     const order = page.getByLabel("Order by");
-    assert.equal(await order.inputValue(), "by_state");
+    await until(async () => await order.inputValue() === "by_state");
     await order.selectOption("Creation time");
     await waitForText("No index supports this filter");
     assert.equal(await order.inputValue(), "by_creation_time");
@@ -299,6 +303,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await page.getByLabel("total", { exact: true }).fill("8");
     await button("Save").click();
     await page.locator(".cell", { hasText: /^8$/ }).waitFor();
+    await saved();
     await button("JSON").click();
     await page.locator(".cm-content", { hasText: '"total": 8' }).waitFor();
     await undo("Saved");
@@ -334,6 +339,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await editor().focus();
     await keys("Control+a");
     await page.keyboard.insertText('{ "title": "Desk", "state": "open", "total": 3 }');
+    await idle();
     await button("Save").focus();
     await keys("Enter");
     await waitForText("Saved");
@@ -703,7 +709,8 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await waitForText("Saved");
     await undo("Saved");
     await waitForText("Undone");
-    await cell("Not for long").waitFor({ state: "detached" });
+    // Content behind a dialog has no roles.
+    await page.locator(".cell", { hasText: "Not for long" }).waitFor({ state: "detached" });
   });
 
   await t.step("DA16 undo does not replace later edits", async () => {
@@ -719,6 +726,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await fillEditor('{ "title": "Shared", "state": "open", "total": 903 }');
     await button("Save").click();
     await page.locator(".cell", { hasText: /^903$/ }).waitFor();
+    await saved();
     // Edits made since in the editor are kept.
     await fillEditor('{ "title": "Shared", "state": "open", "total": 904 }');
     await undo("Saved");
@@ -864,13 +872,14 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
         return wrong;
       });
       assert.deepEqual(wrong, []);
+      await until(() => asked.length > 0);
       assert.equal(asked.length, 1, "only the latest of the others is queued");
       assert.deepEqual(await dashboard.violations(), [], "rows are loading");
       held.resolve();
       const rested = Math.round(await grid.evaluate(({ scrollTop }) => scrollTop) / 34);
       await shown(rested + 5).waitFor();
       assert.equal(asked.length, 2);
-      assert.equal(await page.locator(".grid-pending").count(), 0);
+      await page.locator(".grid-pending").first().waitFor({ state: "detached" });
       await page.unrouteAll();
       await grid.focus();
       await keys("Home");
@@ -912,6 +921,8 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
       await Promise.all(sockets.map((socket) => socket.close()));
       const banner = other.getByText("The server does not answer. Retrying… Data may be out of date.");
       await banner.waitFor();
+      // Dialogs move down after the bar is shown.
+      await other.locator("html[data-offline]").waitFor();
       const [above, below] = [await banner.boundingBox(), await other.getByRole("dialog").boundingBox()];
       assert.ok(above && below && above.y === 0 && below.y >= above.height, "the bar covers no document");
       await other.getByRole("button", { name: "Save", exact: true }).click();

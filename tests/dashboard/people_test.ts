@@ -29,7 +29,7 @@ testDashboard("users, administrators and settings", {
     },
   },
 }, async (dashboard, t) => {
-  const { page, context, server, go, waitForText, button, choose, keys, asAdmin } = dashboard;
+  const { page, context, server, go, waitForText, button, choose, keys, asAdmin, resize } = dashboard;
   const dialog = page.getByRole("dialog");
   const signUp = (email: string) => server.post("/api/auth/signup", { email, password: "a good password" });
   const [, setupToken] = /svc_setup_token=([^&]+)/.exec(server.setupLink ?? "") ?? [];
@@ -464,14 +464,14 @@ testDashboard("users, administrators and settings", {
       views.scrollHeight - views.clientHeight
     );
     assert.equal(hidden, 0, "the sidebar cuts off views");
-    await page.setViewportSize({ width: 390, height: 800 });
+    await resize(390);
     const badge = await page.locator(".top .environment").boundingBox();
     const title = await page.getByRole("heading", { level: 1 }).boundingBox();
     assert.ok(
       badge !== null && title !== null && badge.y + badge.height <= title.y,
       "the name covers the title",
     );
-    await page.setViewportSize({ width: 1280, height: 800 });
+    await resize(1280);
   });
 
   await t.step("a setting that a flag overrides is locked and names the flag", async () => {
@@ -897,6 +897,7 @@ testDashboard("users, administrators and settings", {
   await t.step("the palette switches the theme, which is kept", async () => {
     await keys("Control+k");
     await page.getByPlaceholder("Go to a table").fill("theme");
+    await page.getByRole("option", { name: "Switch theme", selected: true }).waitFor();
     await keys("Enter");
     await page.waitForFunction(() => document.documentElement.dataset["theme"] === "dark");
     await page.reload();

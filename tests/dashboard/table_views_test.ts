@@ -18,7 +18,7 @@ export const open = untypedQuery({ handler: async (ctx) =>
 };
 
 testDashboard("tables", { functions }, async (dashboard, t) => {
-  const { page, context, server, go, waitForText, button, choose, asAdmin } = dashboard;
+  const { page, context, server, go, waitForText, button, choose, asAdmin, resize } = dashboard;
   const cell = (text: string) => page.getByRole("gridcell", { name: text, exact: true });
   const header = (name: string) => page.getByRole("columnheader", { name, exact: true });
   const { ids: [ada, grace] } = await asAdmin("_admin/data:insert", {
@@ -68,17 +68,19 @@ testDashboard("tables", { functions }, async (dashboard, t) => {
   });
 
   await t.step("DA20 the first columns stay while scrolling sideways", async () => {
-    await page.setViewportSize({ width: 1000, height: 800 });
+    await resize(1000);
     const left = async () => (await cell("Lamp").boundingBox())?.x ?? 0;
     const before = await left();
     await page.getByRole("grid").evaluate((grid) => grid.scrollLeft = 300);
+    // The columns are sticky from the scroll event on, a frame later.
+    await page.locator(".grid[data-sideways]").waitFor();
     await until(async () => ((await cell("open").first().boundingBox())?.x ?? 0) < before + 250);
     assert.equal(await left(), before);
-    await page.setViewportSize({ width: 1280, height: 800 });
+    await resize(1280);
   });
 
   await t.step("DA20 on a phone only the check boxes stay while scrolling sideways", async () => {
-    await page.setViewportSize({ width: 390, height: 800 });
+    await resize(390);
     const grid = page.getByRole("grid");
     const scrollTo = (left: number) => grid.evaluate((grid, left) => grid.scrollLeft = left, left);
     const check = page.getByLabel("Select this document").first();
@@ -92,7 +94,7 @@ testDashboard("tables", { functions }, async (dashboard, t) => {
     assert.equal(checkAfter, checkBefore);
     assert.equal(after, before - 300);
     await scrollTo(0);
-    await page.setViewportSize({ width: 1280, height: 800 });
+    await resize(1280);
   });
 
   await t.step("numbers are aligned to the right", async () => {

@@ -10,7 +10,7 @@ testDashboard("rollback of deployed versions", {
   functions: { "app.ts": versionOf("first") },
   config: { pinned: false },
 }, async (dashboard, t) => {
-  const { page, server, go, waitForText, button, call, keys } = dashboard;
+  const { page, server, go, waitForText, button, call, keys, resize } = dashboard;
   const { body: { accessToken } } = await server.post("/api/auth/admin/signin", admin);
   const deploy = async (
     text: string,
@@ -171,9 +171,9 @@ export default crons;`,
     await files.getByRole("link", { name: "crons.ts removed" }).click();
     await page.locator("[data-change=removed]").getByText('crons.interval("sweep"').waitFor();
     assert.deepEqual(await dashboard.violations(), []);
-    await page.setViewportSize({ width: 390, height: 800 });
+    await resize(390);
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth), 0);
-    await page.setViewportSize({ width: 1280, height: 800 });
+    await resize(1280);
     await page.getByRole("link", { name: "All versions" }).click();
     await page.getByRole("row", { name: /live/ }).getByRole("link", { name: "Compare" }).click();
     await page.locator("[data-change=removed]").first().waitFor();

@@ -261,6 +261,8 @@ Deno.test(needs(chromium, "two people chat in a browser"), async (t) => {
 
       await step("on a phone the page has one header, and links in messages work", async ({ ada, linus }) => {
         await linus.page.setViewportSize({ width: 390, height: 844 });
+        // The new size reaches the page a moment later.
+        await linus.page.waitForFunction("innerWidth === 390");
         await linus.connection("Live");
         const { width = 0, height = 0 } = await linus.page.locator("main > header").boundingBox() ?? {};
         assert.ok(width <= 1 && height <= 1, `${width} x ${height}`);

@@ -155,7 +155,7 @@ async function signUpAndIn(
   await step("AF1 sign-up, and an address that is in use", async () => {
     await checkLooks("sign in");
     await button("New here? Create an account").click();
-    assert.equal(await page.evaluate(() => document.activeElement?.getAttribute("name")), "email");
+    await page.locator("input[name=email]:focus").waitFor();
     await checkLooks("sign up");
     await page.getByLabel("Email address").fill(ada.email);
     await page.getByLabel("Password").fill(ada.password);

@@ -12,6 +12,7 @@ export async function violations(
   page: Page,
   { colorsOnly = false }: { readonly colorsOnly?: boolean } = {},
 ): Promise<string[]> {
+  await settle(page);
   const there = await page.evaluate(() => "axe" in globalThis);
   if (!there) {
     await page.evaluate(
@@ -59,7 +60,6 @@ export async function checkAccessibility(
   for (const { name, colorScheme, width } of appearances) {
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize({ width, height: 800 });
-    await settle(page);
     assert.deepEqual(await violations(page, { colorsOnly: colorScheme === "dark" }), [], `${view}, ${name}`);
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     assert.ok(wide <= 0, `${view}, ${name}: the page scrolls horizontally`);
@@ -70,7 +70,10 @@ export async function checkAccessibility(
 }
 
 /** Waits until a page has been drawn with its current size and theme, and transitions have ended. */
-async function settle(page: Page): Promise<void> {
+export async function settle(page: Page): Promise<void> {
+  const size = page.viewportSize();
+  // A new size reaches the page a moment later.
+  if (size !== null) await page.waitForFunction((width) => innerWidth === width, size.width);
   await page.evaluate(async () => {
     const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
     await frame();

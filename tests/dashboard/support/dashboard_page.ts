@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { BrowserContext, Locator, Page } from "playwright-core";
 import { type StartOptions, startTestServer, type TestServer } from "../../auth/server/test_server.ts";
-import { checkAccessibility, violations } from "../../support/accessibility.ts";
+import { checkAccessibility, settle, violations } from "../../support/accessibility.ts";
 import { PAGE_WAIT_MS } from "../../support/chromium.ts";
 import { type Steps, stepsOf } from "../../support/page_steps.ts";
 import { inChromium, sharedChromium } from "../../support/shared_chromium.ts";
@@ -34,8 +34,12 @@ export interface DashboardPage {
   button(name: string | RegExp): Locator;
   /** Chooses an item of a menu. */
   choose(menu: string | RegExp, item: string | RegExp): Promise<void>;
-  /** Presses keys, one after the other. */
+  /** Presses keys, one after the other, each when the page is idle. */
   keys(...keys: string[]): Promise<void>;
+  /** Waits until the page has rendered changes and run their effects, which for example listen for keys. */
+  idle(): Promise<void>;
+  /** Changes the width of the page, and waits until it is drawn with that width. */
+  resize(width: number): Promise<void>;
   /** Result of a signed-out call. */
   // deno-lint-ignore no-explicit-any -- results of many shapes
   call(path: string, args?: object, kind?: "mutation" | "query" | "action"): Promise<any>;
@@ -110,6 +114,10 @@ function dashboardPage(
   let bearer: Promise<string> | null = null;
   const token = async () => (await server.post("/api/auth/admin/signin", admin)).body.accessToken as string;
   const button = (name: string | RegExp) => page.getByRole("button", { name, exact: true });
+  const idle = () =>
+    page.evaluate(() =>
+      new Promise<void>((resolve) => requestIdleCallback(() => resolve(), { timeout: 1_000 }))
+    );
   return {
     server,
     context,
@@ -128,8 +136,13 @@ function dashboardPage(
       await page.getByRole("menuitem", { name: item }).click();
     },
     async keys(...keys) {
-      for (const key of keys) await page.keyboard.press(key);
+      for (const key of keys) {
+        await idle();
+        await page.keyboard.press(key);
+      }
     },
+    idle,
+    resize: (width) => resize(page, width),
     call: async (path, args = {}, kind = "mutation") =>
       (await server.post(`/api/${kind}`, { path, args })).body.value,
     async asAdmin(path, args = {}, kind = "mutation") {
@@ -156,6 +169,11 @@ function dashboardPage(
   };
 }
 
+async function resize(page: Page, width: number): Promise<void> {
+  await page.setViewportSize({ width, height: 800 });
+  await settle(page);
+}
+
 /** Checks that a control is disabled for the signed-in administrator, and says which roles may use it. */
 export async function checkRefused(control: Locator, roles: "editors and owners" | "owners"): Promise<void> {
   await until(async () => await control.getAttribute("title") === `Only ${roles} may do this`, {
@@ -171,7 +189,7 @@ export async function checkAppearances({ page, go }: DashboardPage, views: reado
     await page.waitForFunction(() => !document.querySelector("#view")?.textContent?.includes("Loading…"));
     await checkAccessibility(page, view, () => checkTables(page, view));
     // Between a phone and a desktop, cells must not be covered by the actions of their row.
-    await page.setViewportSize({ width: 1024, height: 800 });
+    await resize(page, 1024);
     const covered = await page.locator(".table[data-actions]").evaluateAll((all) =>
       all.filter((one) => one.scrollWidth > (one.parentElement?.clientWidth ?? 0))
         .map((one) => one.textContent?.slice(0, 80))
@@ -181,7 +199,7 @@ export async function checkAppearances({ page, go }: DashboardPage, views: reado
       all.filter((one) => one.getClientRects().length > 1).map((one) => one.textContent)
     );
     assert.deepEqual(broken, [], `${view}: times span several lines`);
-    await page.setViewportSize({ width: 1280, height: 800 });
+    await resize(page, 1280);
   }
 }
 
@@ -206,7 +224,7 @@ export async function checkDialog({ page, violations }: DashboardPage, name: str
   await page.getByRole("dialog").first().waitFor();
   assert.deepEqual(await violations(), [], `${name}, light`);
   await page.emulateMedia({ colorScheme: "dark" });
-  await page.setViewportSize({ width: 390, height: 800 });
+  await resize(page, 390);
   assert.deepEqual(await violations(), [], `${name}, dark phone`);
   const wide = await page.evaluate(() =>
     [...document.querySelectorAll("[role=dialog]")].filter((one) => {
@@ -216,5 +234,5 @@ export async function checkDialog({ page, violations }: DashboardPage, name: str
   );
   assert.equal(wide, 0, `${name}: the dialog does not fit on a phone`);
   await page.emulateMedia({ colorScheme: "light" });
-  await page.setViewportSize({ width: 1280, height: 800 });
+  await resize(page, 1280);
 }

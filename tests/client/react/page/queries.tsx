@@ -1,5 +1,5 @@
 /** Scenarios of queries: how often components render, messages to the server, errors, suspense. */
-import { memo, Suspense, useEffect, useState } from "react";
+import { memo, type ReactNode, Suspense, useEffect, useState } from "react";
 import { flushSync } from "react-dom";
 import { useConnectionState, useQueries, useQuery, useSuspenseQuery } from "syncline/react";
 import { api } from "./api.ts";
@@ -48,10 +48,15 @@ export async function reported() {
     seen.push(useQuery(api.rows.text, args));
     return null;
   }
-  const { wire, show, end } = mount(<One args="skip" />);
+  const { wire, show: render, end } = mount(<One args="skip" />);
+  /** The next step waits for a value that is rendered from now on. */
+  const show = (node: ReactNode) => {
+    seen.length = 0;
+    render(node);
+  };
   const steps: [what: string, adds: number, removes: number, seen: unknown][] = [];
   const step = async (what: string, expected: unknown) => {
-    await until(() => Object.is(seen.at(-1), expected));
+    await until(() => seen.length > 0 && Object.is(seen.at(-1), expected));
     await pause(50);
     steps.push([what, wire.adds, wire.removes, seen.at(-1)]);
   };
@@ -66,6 +71,7 @@ export async function reported() {
   show(<One key="again" args={{ list: "reported", rank: 2 }} />);
   await step("another component, the same query", "two");
   show(null);
+  await until(() => wire.removes === 2);
   await pause(50);
   steps.push(["unmounted", wire.adds, wire.removes, null]);
   show(<One args={{ list: "reported", rank: 2 }} />);
