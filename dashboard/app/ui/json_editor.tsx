@@ -8,7 +8,7 @@ import { EditorState } from "@codemirror/state";
 import { EditorView, keymap } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { getNonce } from "get-nonce";
-import { useEffect, useRef } from "react";
+import { useEffect, useLayoutEffect, useRef } from "react";
 import { issuesOf, propertyNames } from "../server/json_schema.ts";
 import { duplicateKey } from "../server/json_text.ts";
 
@@ -69,7 +69,8 @@ export function JsonEditor({ label, value, schema, readOnly = false, onChange }:
     return () => editor.destroy();
     // The editor owns the text while typing; it is re-created only for another schema, label or role.
   }, [schema, label, readOnly]);
-  useEffect(() => {
+  // In the task that renders: a key that is pressed before a later effect would be replaced by the earlier value.
+  useLayoutEffect(() => {
     const editor = view.current;
     if (editor === null || editor.state.doc.toString() === value) return;
     editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: value } });

@@ -1,1 +1,0 @@
-import{Da as u,J as a,K as i,S as m,T as f,b as R,e as b}from"./chunk-SYBKW6AW.js";var e=R(b());function w(d,{needs:l,make:p="true"}){let{search:n}=i(),t=n.get("make")===p,r=m()!==void 0,o=f(l),[c,s]=(0,e.useState)(!1);return(0,e.useEffect)(()=>{if(!t||!r)return;o===void 0?s(!0):u(`${o}.`,{tone:"bad"});let{make:g,...y}=Object.fromEntries(n);a(d,y)},[t,r,o]),[c,s]}export{w as a};

@@ -1,1 +1,0 @@
-import{b as u,e as s}from"./chunk-SYBKW6AW.js";var t=u(s());function y(r){let n=(0,t.useRef)(r);n.current=r,(0,t.useEffect)(()=>{let o=e=>{!(e.metaKey||e.ctrlKey)||e.key.toLowerCase()!=="s"||(e.preventDefault(),n.current?.())};return addEventListener("keydown",o),()=>removeEventListener("keydown",o)},[])}export{y as a};
