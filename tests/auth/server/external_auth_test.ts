@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { launchChromium } from "../../support/chromium.ts";
 import { testConfig } from "../../server/support/fake_backend.ts";
 import { chromium, needs } from "../../support/services.ts";
+import { until } from "../../support/waiting.ts";
 import { follow } from "../support/follow.ts";
 import { openIdSecret, type OpenIdServer, startOpenIdServer } from "../support/open_id_server.ts";
 import { signed, type SigningKey, signingKey } from "../support/stand_in.ts";
@@ -254,7 +255,7 @@ Deno.test({
       await result(page, '"done"');
       await status(page, "signedIn");
       await status(other, "signedIn");
-      assert.equal(context.pages().length, 2, "the window is closed");
+      await until(() => context.pages().length === 2, { what: "the window is closed" });
 
       op.person = "ann at home";
       await page.click("#link");

@@ -14,7 +14,11 @@ const files = {
 };
 
 Deno.test("DA22 a query that does not end or fills its memory is ended alone", async () => {
-  await using it = await RealHost.start(files, { hurry: 15 });
+  await using it = await RealHost.start(files, {
+    hurry: 5,
+    // Mutations have as long as the query that does not end.
+    timeouts: { queryMs: 30_000, mutationMs: 30_000 },
+  });
   const run = (source: string) => it.host.swaps.adHoc.run(source, anonymous);
   const messageOf = async (source: string) => {
     const { outcome } = await run(source);

@@ -62,7 +62,7 @@ Deno.test("SIGKILL of the writer, repeatedly: no call is lost or runs twice, and
   });
   const done = Promise.all(callers);
   for (let round = 0; round < repeats(5, 50); round++) {
-    for (const pid of await it.pids("writer")) Deno.kill(pid, "SIGKILL");
+    await it.kill("writer");
     // The next writer serves when more calls are answered than were in flight.
     const before = answered.size;
     while (answered.size < before + 40) {
@@ -204,7 +204,7 @@ Deno.test("slow calls and processes that end or receive signals affect no other 
           results[index] = outcome.ok;
         },
       );
-      for (const pid of await it.pids("reader")) Deno.kill(pid, "SIGKILL");
+      await it.kill("reader");
       await batch.done;
       assert.deepEqual(results, new Array(200).fill(true));
     }
@@ -219,7 +219,7 @@ Deno.test("slow calls and processes that end or receive signals affect no other 
       for (const n of upTo(6)) {
         await it.mutate("notes:add", { n });
         numbers.push(n);
-        if (n === 3) { for (const pid of await it.pids("reader")) Deno.kill(pid, "SIGKILL"); }
+        if (n === 3) await it.kill("reader");
         const answer = Promise.withResolvers<Outcome>();
         it.host.startQueryBatch(
           [{ ...call("notes:padded"), base }],

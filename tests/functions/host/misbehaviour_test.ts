@@ -34,13 +34,13 @@ const IN_ACTIONS = [
   "deep recursion",
 ] as const;
 
-/** How many times faster than written timeouts pass: 5 s in one second. */
-const HURRY = 5;
+/** How many times faster than written timeouts pass: 10 s in five. Calls that end have that long on a busy machine. */
+const HURRY = 2;
 
 /** An isolate is full soon. */
 const memory: IsolateMemory = { ...usualMemory, heapMiB: 128, dataMiB: 768 };
 /** Without these an endless query would run six times as long as an endless mutation. */
-const timeouts = { queryMs: 10_000, mutationMs: 5_000 };
+const timeouts = { queryMs: 10_000, mutationMs: 10_000 };
 
 /** Each function has a separate module, so that the known duration of one does not apply to the others. */
 const places = new Map(Object.keys(ENDS).map((what, at) => [what, `bad${at}`]));
@@ -136,7 +136,7 @@ Deno.test("forbidden operations cost only their caller an error, every time", as
     );
     const good = Array.from({ length: 20 }, (_, n) => hurried.mutate("notes:add", { n }));
     assert.deepEqual(await Promise.all(good), Array.from({ length: 20 }, (_, n) => n));
-    for (const error of await Promise.all(bad)) assert.match(String(error), /took longer than 5 s/);
+    for (const error of await Promise.all(bad)) assert.match(String(error), /took longer than 10 s/);
     assert.equal(await hurried.query("notes:count"), 20);
   });
 
@@ -172,7 +172,7 @@ Deno.test("a function that exhausts the heap is ended long before its time limit
 });
 
 Deno.test("SG13 a named mutation of a refused function has one outcome: its record, or a recorded refusal", async () => {
-  await using it = await RealHost.start(app, { hurry: 6 });
+  await using it = await RealHost.start(app);
   const named = (requestId: number, what: string) => ({
     ...call("bad:change", { what }),
     caller: { queueKey: "me", blame: "me" },

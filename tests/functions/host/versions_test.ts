@@ -28,17 +28,17 @@ const everywhere = async (it: RealHost) => [
 const edit = (it: RealHost, word: string) => it.write("word.ts", app(word)["word.ts"] ?? "");
 
 Deno.test("VE1 an edit on disk has no effect before it is loaded, not even on isolates that start later", async () => {
-  await using it = await RealHost.start(app("old"), { hurry: 10 });
+  await using it = await RealHost.start(app("old"));
   await edit(it, "edited");
   // The first action starts the first runner.
   assert.deepEqual(await everywhere(it), ["old", "old", "old"]);
   // A timeout costs the writer its life.
   await it.mutate("notes:loop");
-  for (const role of ["reader", "runner"]) for (const pid of await it.pids(role)) Deno.kill(pid, "SIGKILL");
+  for (const role of ["reader", "runner"]) await it.kill(role);
   assert.equal(await it.mutate("notes:change"), "old");
   assert.equal(await it.query("notes:ask"), "old");
   await Deno.remove(`${it.dir}/functions`, { recursive: true });
-  for (const role of ["writer", "reader"]) for (const pid of await it.pids(role)) Deno.kill(pid, "SIGKILL");
+  for (const role of ["writer", "reader"]) await it.kill(role);
   assert.equal(await it.mutate("notes:change"), "old");
   assert.equal(await it.query("notes:ask"), "old");
 });

@@ -1,6 +1,6 @@
 /** Actions: their calls through main, logs, environment, and concurrency. */
 import assert from "node:assert/strict";
-import type { FromIsolate, SubCall } from "../../../mod/functions/wire/messages.ts";
+import type { SubCall } from "../../../mod/functions/wire/messages.ts";
 import { call, errorOf, user, Workspace } from "./support.ts";
 
 const app = {
@@ -28,9 +28,9 @@ const app = {
     const atLoad = process.env.ASKED_WHILE_LOADING;
     export const asks = untypedAction(() => [process.env.STRIPE_KEY ?? null, process.env.STRIPE_KEY ?? null, process.env.NODE_ENV ?? null, process.env.GREETING, atLoad ?? null]);
     export const changesEnv = untypedAction((ctx) => { ctx.env.GREETING = "x"; });
-    export const waits = untypedAction(async (_ctx, { ms, name }) => {
+    export const waits = untypedAction(async (ctx, { name }) => {
       console.log("start", name);
-      await new Promise((done) => setTimeout(done, ms));
+      await ctx.runQuery("numbers:one", { name });
       console.log("end", name);
       return name;
     });
@@ -136,22 +136,34 @@ Deno.test("actions call queries and mutations through main, and use the network"
   await t.step("actions run concurrently, each with its own log lines", async () => {
     const names = ["a", "b", "c"];
     for (const [index, name] of names.entries()) {
-      const args = { ms: 60 - index * 20, name };
       await runner.send({
         type: "RunAction",
         call: 1000 + index,
         order: 1000 + index,
-        ...call("acts:waits", args),
+        ...call("acts:waits", { name }),
       });
     }
-    const ended: FromIsolate[] = [];
-    while (ended.length < names.length) ended.push((await runner.next()).message);
-    assert.deepEqual(
-      ended.map((message) => message.type === "ActionDone" && [message.call, message.outcome.logLines]),
-      [2, 1, 0].map((
-        index,
-      ) => [1000 + index, [`[INFO] start ${names[index]}`, `[INFO] end ${names[index]}`]]),
-    );
+    // All have started before any of them is answered.
+    const waiting: SubCall[] = [];
+    while (waiting.length < names.length) {
+      const { message } = await runner.next();
+      assert.ok(message.type === "SubCall", message.type);
+      waiting.push(message);
+    }
+    // The last one ends first.
+    for (const { call: number, sub } of waiting.toSorted((a, b) => b.call - a.call)) {
+      await runner.send(
+        { type: "SubAnswer", call: number, sub, outcome: { value: 0, logLines: [] } },
+        ["1"],
+      );
+      const { message } = await runner.next();
+      assert.ok(message.type === "ActionDone", message.type);
+      const name = names[number - 1000];
+      assert.deepEqual(
+        [message.call, message.outcome.logLines],
+        [number, [`[INFO] start ${name}`, `[INFO] end ${name}`]],
+      );
+    }
   });
 
   await t.step("a ctx does not outlive its action", async () => {

@@ -128,6 +128,17 @@ export class RealHost implements AsyncDisposable {
     return new TextDecoder().decode(stdout).split("\n").filter(Boolean).map(Number);
   }
 
+  /** Kills the isolates of a role that run now. One that is ending may be gone by then. */
+  async kill(role: string): Promise<void> {
+    for (const pid of await this.pids(role)) {
+      try {
+        Deno.kill(pid, "SIGKILL");
+      } catch (error) {
+        if (!(error instanceof Deno.errors.NotFound)) throw error;
+      }
+    }
+  }
+
   /** Ends the host, leaving the folder. */
   async stop(): Promise<void> {
     if (this.#disposed) return;
