@@ -197,7 +197,7 @@ function startServer(
   return edits === null || config.takeover ? start() : startOnceLoadable(start, { config, log, edits });
 }
 
-/** The system may allow no further watches. */
+/** Starts to watch the functions. Throws a `StartError` if the system does not allow it. */
 function watchEdits(functionsDir: string): FolderEdits {
   try {
     return new FolderEdits(functionsDir);
@@ -230,7 +230,7 @@ interface Running {
   readonly server: Server;
   readonly log: Log;
   readonly functionsDir: string;
-  /** `null` without `--dev`. */
+  /** Edits to load; `null` without `--dev`. */
   readonly edits: FolderEdits | null;
   readonly typeCheck: boolean;
 }

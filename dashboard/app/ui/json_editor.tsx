@@ -69,7 +69,7 @@ export function JsonEditor({ label, value, schema, readOnly = false, onChange }:
     return () => editor.destroy();
     // The editor owns the text while typing; it is re-created only for another schema, label or role.
   }, [schema, label, readOnly]);
-  // In the task that renders: a key that is pressed before a later effect would be replaced by the earlier value.
+  // In the same task as the render. A later effect would replace what was typed in between with the value of the render.
   useLayoutEffect(() => {
     const editor = view.current;
     if (editor === null || editor.state.doc.toString() === value) return;

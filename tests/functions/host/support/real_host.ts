@@ -9,6 +9,7 @@ import type { Timeouts } from "../../../../mod/functions/host/outcomes.ts";
 import type { RunObserver } from "../../../../mod/functions/host/run_observer.ts";
 import type { QueryAnswer } from "../../../../mod/functions/host_port.ts";
 import type { CommitEntry } from "../../../../mod/engine/types.ts";
+import { killAll } from "../../../support/processes/process_tree.ts";
 import { call, resultOf } from "./writer_world.ts";
 
 export interface RealHostOptions {
@@ -128,15 +129,9 @@ export class RealHost implements AsyncDisposable {
     return new TextDecoder().decode(stdout).split("\n").filter(Boolean).map(Number);
   }
 
-  /** Kills the isolates of a role that run now. One that is ending may be gone by then. */
+  /** Kills the isolates of a role that run now. Ignores one that has ended meanwhile. */
   async kill(role: string): Promise<void> {
-    for (const pid of await this.pids(role)) {
-      try {
-        Deno.kill(pid, "SIGKILL");
-      } catch (error) {
-        if (!(error instanceof Deno.errors.NotFound)) throw error;
-      }
-    }
+    await killAll(await this.pids(role));
   }
 
   /** Ends the host, leaving the folder. */
