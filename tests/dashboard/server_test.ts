@@ -1138,7 +1138,7 @@ testDashboard(
       await page.goto(`${server.url}/_/`);
       await page.getByLabel("Email address").fill(admin.email);
       await page.getByLabel("Password").fill(admin.password);
-      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.getByRole("button", { name: "Sign in", exact: true }).click();
       const broken = page.getByRole("list", { name: "Failed tasks" });
       await broken.getByText("Importing into notes was interrupted when the server stopped.").waitFor();
       await broken.getByText("The first 512 rows were imported.").waitFor();

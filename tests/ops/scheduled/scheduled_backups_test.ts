@@ -2,7 +2,9 @@
 import assert from "node:assert/strict";
 import { ServiceError } from "../../../mod/errors.ts";
 import { opsLimits } from "../../../mod/ops/limits.ts";
-import { BACKUP_PATH } from "../../../mod/ops/backups/scheduled/mod.ts";
+import { unavailable } from "../../../mod/functions/outcome.ts";
+import { anonymous } from "../../../mod/functions/identity.ts";
+import { BACKUP_PATH, backupActions } from "../../../mod/ops/backups/scheduled/mod.ts";
 import { BackupWorld, DAY, HOUR, summary } from "./support.ts";
 
 const MINUTE = 60_000;
@@ -126,6 +128,13 @@ Deno.test("[SB4] a backup ended by a graceful stop is created after the next sta
   assert.deepEqual(world.hours, [0, 24 + 1 / 60]);
   await world.advance(DAY);
   assert.deepEqual(world.hours, [0, 24 + 1 / 60, 48]);
+});
+
+Deno.test("[SB4] the run of a backup that a stop has ended is unavailable, and its function has not failed", async () => {
+  await using world = await BackupWorld.open();
+  await world.backups[Symbol.asyncDispose]();
+  const outcome = await backupActions(world.backups).get(BACKUP_PATH)?.run({}, anonymous);
+  assert.deepEqual(outcome, unavailable("The server is stopping, or another server makes backups"));
 });
 
 Deno.test("[SB4] a backup killed with the server is created after the next start", async () => {

@@ -12,7 +12,7 @@
 import { join } from "node:path";
 import { ServiceError } from "../../../errors.ts";
 import type { MainAction } from "../../../functions/main_actions.ts";
-import { failed } from "../../../functions/outcome.ts";
+import { failed, unavailable } from "../../../functions/outcome.ts";
 import { removeIfThere } from "../../../kit/durable_files.ts";
 import type { Clock, Timer } from "../../../kit/clock.ts";
 import type { Log } from "../../../kit/log.ts";
@@ -249,9 +249,7 @@ export function backupActions(backups: Pick<ScheduledBackups, "run">): ReadonlyM
         case "failed":
           return failed("user", `Scheduled backup failed: ${end.reason}`);
         case "stopped":
-          return failed("internal", "The server is stopping, or another server makes backups", {
-            retryable: true,
-          });
+          return unavailable("The server is stopping, or another server makes backups");
         default:
           return end satisfies never;
       }
