@@ -27,6 +27,7 @@ function inProgram(arg: string): string {
 
 export class Child implements AsyncDisposable {
   readonly pid: number;
+  /** Resolves when the process has ended and its output has been read. */
   readonly exited: Promise<Deno.CommandStatus>;
   readonly #process: Deno.ChildProcess;
   readonly #stdin: WritableStreamDefaultWriter<Uint8Array<ArrayBufferLike>>;
@@ -47,7 +48,6 @@ export class Child implements AsyncDisposable {
       stderr: "piped",
     }).spawn();
     this.pid = this.#process.pid;
-    this.exited = this.#process.status;
     this.#stdin = this.#process.stdin.getWriter();
     this.#stdin.closed.catch(() => {});
     const read = async (stream: ReadableStream<Uint8Array<ArrayBuffer>>) => {
@@ -62,7 +62,8 @@ export class Child implements AsyncDisposable {
         });
       }
     };
-    this.#reading = Promise.all([read(this.#process.stdout), read(this.#process.stderr)]);
+    this.#reading = Promise.allSettled([read(this.#process.stdout), read(this.#process.stderr)]);
+    this.exited = this.#reading.then(() => this.#process.status);
   }
 
   /** The last lines of output. */
@@ -115,7 +116,6 @@ export class Child implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#signal("SIGKILL");
     await this.exited;
-    await this.#reading.catch(() => {});
     await this.#stdin.close().catch(() => {});
   }
 }
