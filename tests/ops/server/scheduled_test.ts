@@ -10,6 +10,7 @@ import { TempFolder } from "../../support/temp_folder.ts";
 import { until } from "../../support/waiting.ts";
 
 const MADE = "info Scheduled backup created";
+const NOT_DELETED = "warn Cannot delete old scheduled backups";
 const functions = {
   "notes.ts": `
 import { untypedMutation } from "syncline/server";
@@ -45,10 +46,16 @@ Deno.test("[SB1] [SB5] a server makes backups at its interval, and keeps the con
     // The stop may interrupt a cycle after the new backup, before the old one is deleted.
     assert.ok((await scheduledIn(target)).length <= 3);
     assert.ok((await Deno.stat(join(target, byHand))).isFile);
-    assert.deepEqual(await Array.fromAsync(Deno.readDir(join(server.dataDir, "outgoing"))), []);
+    // The stop may kill the process that writes an archive. The next start removes what it wrote.
+    const outgoing = await Array.fromAsync(
+      Deno.readDir(join(server.dataDir, "outgoing")),
+      ({ name }) => name,
+    );
+    assert.deepEqual(outgoing.filter((name) => !name.endsWith(".syncline-partial")), []);
   });
   await madeAtLeast(server, 5);
-  const failures = server.logged.filter((line) => /^(warn|error)/.test(line));
+  // The stop may come before the old backups are listed, which is logged.
+  const failures = server.logged.filter((line) => /^(warn|error)/.test(line) && line !== NOT_DELETED);
   assert.deepEqual(failures, []);
   await server.restart(() => Deno.remove(target, { recursive: true }));
 });
