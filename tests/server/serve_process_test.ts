@@ -5,7 +5,7 @@ import { Child, projectDir } from "../support/processes/child.ts";
 import { childrenOf, commandLine } from "../support/processes/process_tree.ts";
 import { documentedApps } from "../docs/pages.ts";
 import { TempFolder } from "../support/temp_folder.ts";
-import { until } from "../support/waiting.ts";
+import { found, until } from "../support/waiting.ts";
 import { bundleOf } from "../ops/deploy/support.ts";
 
 const SCHEMA = `
@@ -219,9 +219,11 @@ async function checkServingWithoutFolder(a: App): Promise<void> {
     await using server = await a.serve([], [], []);
     assert.deepEqual((await server.call("query", "notes:list")).value, notes);
     await until(() => /\bsetup +http/.test(server.child.lastOutput));
-    [, hash = ""] =
-      /WARN\s+Nothing was deployed yet: serving version (\w{32})/i.exec(server.child.lastOutput) ?? [];
-    assert.notEqual(hash, "", server.child.lastOutput);
+    // The warning is in the log, another stream.
+    hash = await found(
+      () => /WARN\s+Nothing was deployed yet: serving version (\w{32})/i.exec(server.child.lastOutput)?.[1],
+      { what: () => server.child.lastOutput },
+    );
     const [, token] = /#\S*?=([\w-]+)/.exec(server.child.lastOutput) ?? [];
     const setup = await fetch(`${server.url}/api/auth/admin/setup`, {
       method: "POST",
