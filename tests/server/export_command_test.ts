@@ -113,8 +113,8 @@ Deno.test("[EX1] [EX14] an export from a server with continuous writes preserves
     await until(() => moves > 0);
     const seen = new Set<number>();
     let goOn = false;
-    // On a busy machine, more rounds until one has a write.
-    for (let round = 0; round < 4 || (round < 20 && !goOn); round++) {
+    // On a busy machine, more rounds until one has a write, and another one exports it.
+    for (let round = 0; round < 4 || (round < 20 && !(goOn && seen.size > 1)); round++) {
       const before = moves;
       const out = await place.export("--out", place.at(`out${round}`), "--tables", "right,left");
       assert.match(

@@ -182,6 +182,8 @@ function rowsOf(count: number): string {
 
 /** Enough that the import is still running after the test process was paused for a moment. */
 const LONG_ROWS = 20_000;
+/** Imports of so many rows that a busy machine may end before they are interrupted. */
+const TRIES = 5;
 
 /** Starts an import of many rows, and waits until some of them are written and others are not. */
 async function startLongImport(place: Place): Promise<Child> {
@@ -206,24 +208,34 @@ function notesIn(place: Place): number[] {
 }
 
 Deno.test("[IM8] a signal ends the command after the current batch, and reports the number of imported rows", async () => {
-  await using place = new Place();
-  await using child = await startLongImport(place);
-  const stopped = child.line(/stopped: (\d+) rows written and kept/);
-  Deno.kill(child.pid, "SIGTERM");
-  const [, written = ""] = await stopped;
-  assert.equal((await child.exited).code, 1);
-  assert.equal(notesIn(place).length, Number(written));
-  assert.ok(Number(written) < LONG_ROWS, "the import was over before it was stopped");
+  for (let tries = 1, written = LONG_ROWS; written === LONG_ROWS; tries++) {
+    assert.ok(tries <= TRIES, "each import was over before it was stopped");
+    await using place = new Place();
+    await using child = await startLongImport(place);
+    const stopped = child.line(/stopped: (\d+) rows written and kept/).then(
+      ([, written]) => Number(written),
+      (error) => error,
+    );
+    const { code } = await child.stop();
+    if (code === 0) continue;
+    written = await stopped;
+    assert.equal(code, 1);
+    assert.equal(notesIn(place).length, written);
+  }
 });
 
 Deno.test("[IM15] kill -9 leaves complete batches, and the import can be repeated", async () => {
   await using place = new Place();
-  const child = await startLongImport(place);
-  await child.kill();
-  // Waits for the writer, which ends with the command.
-  await place.query();
-  const left = notesIn(place).sort((a, b) => a - b);
-  assert.ok(left.length < LONG_ROWS, "the import was over before it was killed");
+  let left: number[] = [];
+  for (let tries = 1; left.length % LONG_ROWS === 0; tries++) {
+    assert.ok(tries <= TRIES, "each import was over before it was killed");
+    await Deno.remove(place.dataDir, { recursive: true }).catch(() => {});
+    const child = await startLongImport(place);
+    await child.kill();
+    // Waits for the writer, which ends with the command.
+    await place.query();
+    left = notesIn(place).sort((a, b) => a - b);
+  }
   assert.equal(left.length % opsLimits.importBatchRowsMax, 0);
   assert.deepEqual(left, Array.from(left, (_, n) => n));
   const few = place.write("in", { "notes.jsonl": rowsOf(100) });

@@ -154,6 +154,8 @@ async function openBlobs(server: ServerProcess): Promise<number> {
 /** Number of kills. */
 const rounds = repeats(2, 50);
 const UPLOADS = 200;
+/** Kills in which no upload was interrupted. */
+const LATE_MAX = 5;
 /** Clients are distinguished by address, so uploads beyond one client's burst use several. */
 const CLIENTS = 8;
 const BYTES_MIN = 50_000;
@@ -191,6 +193,7 @@ Deno.test("UP14 kill -9 during 200 uploads leaves complete files or nothing, and
   const answered = new Map<string, string>();
   let interrupted: readonly Sent[] = [];
   let repeated = 0;
+  let late = 0;
   for (let round = 0; round <= rounds; round++) {
     const server = await start(dataDir, ["--trusted-proxy", "127.0.0.1"]);
     try {
@@ -199,7 +202,8 @@ Deno.test("UP14 kill -9 during 200 uploads leaves complete files or nothing, and
         assert.equal(sha256Of(bytes), sha256, `round ${round}`);
       }
       // The URL of an aborted upload can be used again; one whose response was lost reports that it was used.
-      for (const { url, contents } of interrupted.slice(0, 20)) {
+      // Those that were sent last are likely to be aborted.
+      for (const { url, contents } of new Set([...interrupted.slice(0, 10), ...interrupted.slice(-10)])) {
         const response = await fetch(`http://127.0.0.1:${server.port}${url}`, {
           method: "POST",
           body: contents,
@@ -226,7 +230,11 @@ Deno.test("UP14 kill -9 during 200 uploads leaves complete files or nothing, and
       }
       await server.kill();
       interrupted = await unanswered;
-      assert.ok(interrupted.length > 0, "the kill came too late");
+      // On a busy machine all may be answered before the kill. Then the round is repeated.
+      if (interrupted.length === 0) {
+        assert.ok(++late < LATE_MAX, "each kill came too late");
+        round--;
+      }
     } finally {
       await server[Symbol.asyncDispose]();
     }
