@@ -1,7 +1,9 @@
 /** Deploys to a running server: served versions, rejections and remaining files. */
 import assert from "node:assert/strict";
+import { isDeepStrictEqual } from "node:util";
 import { changesText } from "../../../mod/cli/deploy/deploy_text.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
+import { until } from "../../support/waiting.ts";
 import { appWith, bundleOf, firstApp, secondApp, startDeployWorld } from "./support.ts";
 
 Deno.test("deploys to a running server", async (t) => {
@@ -245,7 +247,11 @@ Deno.test("deploys to a running server", async (t) => {
     abort.abort();
     await assert.rejects(broken);
     while ((await admin_("POST", "/functions/rollback", { hash: second, dryRun: true })).status !== 200);
-    assert.deepEqual(await world.leftovers(), before);
+    // The server notices the end of the connection a moment later.
+    let left: string[] = [];
+    await until(async () => isDeepStrictEqual(left = await world.leftovers(), before), {
+      what: () => `nothing is left of ${left}`,
+    });
   });
 });
 
