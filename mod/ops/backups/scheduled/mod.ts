@@ -160,6 +160,7 @@ export class ScheduledBackups implements AsyncDisposable {
         log("info", "Old scheduled backup deleted", { target: target.location, name });
       }
     } catch (error) {
+      if (this.#closed) return;
       const reason = error instanceof Error ? error.message : String(error);
       log("warn", "Cannot delete old scheduled backups", { code: "backup", target: target.location, reason });
     }
@@ -195,6 +196,7 @@ export class ScheduledBackups implements AsyncDisposable {
       if (dueAt <= clock.now()) await this.run();
       else this.#wait(dueAt, () => this.#catchUp());
     } catch (error) {
+      if (this.#closed) return;
       const reason = error instanceof Error ? error.message : String(error);
       this.#failure = reason;
       log("warn", "Cannot list the scheduled backups", { code: "backup", target: target.location, reason });
