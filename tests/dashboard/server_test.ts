@@ -292,7 +292,7 @@ testDashboard("overview, files, schedule, backups and replication", {
     await until(async () => await textOf() === "wrong");
     const fields = page.getByRole("textbox", { name: "Fields of notes" });
     await fields.getByText("wrong").waitFor();
-    await fields.fill('{ "text": "edited" }');
+    await dashboard.fillEditor(fields, '{ "text": "edited" }');
     await button("History").click();
     const earlier = button("Restore the state after this change").last();
     await earlier.waitFor();
