@@ -88,7 +88,7 @@ testDashboard("functions and logs", { functions, config }, async (dashboard, t) 
       rush: true,
       lines: [{ count: 2 }],
     });
-    await editor.fill('{ "title": "Rug", "state": "paid", "total": 1 }');
+    await dashboard.fillEditor(editor, '{ "title": "Rug", "state": "paid", "total": 1 }');
     await button("Form").click();
     assert.equal(await page.getByLabel("title").inputValue(), "Rug");
     assert.equal(await page.getByLabel("rush").inputValue(), "");

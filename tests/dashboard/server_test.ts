@@ -292,7 +292,7 @@ testDashboard("overview, files, schedule, backups and replication", {
     await until(async () => await textOf() === "wrong");
     const fields = page.getByRole("textbox", { name: "Fields of notes" });
     await fields.getByText("wrong").waitFor();
-    await fields.fill('{ "text": "edited" }');
+    await dashboard.fillEditor(fields, '{ "text": "edited" }');
     await button("History").click();
     const earlier = button("Restore the state after this change").last();
     await earlier.waitFor();
@@ -343,6 +343,9 @@ testDashboard("overview, files, schedule, backups and replication", {
     await keys("Escape");
   });
 
+  /** A file in the grid. The running upload, which is listed below, is a link with its name too. */
+  const tile = (name: string) => page.locator(".tiles").getByRole("link", { name });
+
   await t.step("the preview shows the whole image", async () => {
     const image = await page.evaluate(() => {
       const canvas = document.createElement("canvas");
@@ -363,7 +366,7 @@ testDashboard("overview, files, schedule, backups and replication", {
     await page.unroute(/[?&]thumb=/);
     await page.reload();
     await thumbnail.waitFor();
-    await page.getByRole("link", { name: /tall\.png/ }).click();
+    await tile("tall.png").click();
     const preview = dialog.locator(".preview");
     await preview.locator("img").waitFor();
     await until(() => preview.locator("img").evaluate((img) => (img as HTMLImageElement).complete));
@@ -378,7 +381,7 @@ testDashboard("overview, files, schedule, backups and replication", {
     // A preview that failed does not hide the preview of the file that is opened next.
     await page.route(/[?&]thumb=512/, (route) => route.fulfill({ status: 400 }));
     const refused = page.waitForResponse(/[?&]thumb=512/);
-    await page.getByRole("link", { name: /other\.png/ }).click();
+    await tile("other.png").click();
     await refused;
     await preview.locator("img").waitFor({ state: "detached" });
     await page.unroute(/[?&]thumb=512/);
@@ -390,11 +393,11 @@ testDashboard("overview, files, schedule, backups and replication", {
         all.every((image) => (image as HTMLImageElement).complete)
       )
     );
-    for (const name of [/tall\.png/, /other\.png/]) {
-      if (await dialog.count() === 0) await page.getByRole("link", { name }).click();
+    for (const name of ["tall.png", "other.png"]) {
+      if (await dialog.count() === 0) await tile(name).click();
       await dialog.getByRole("button", { name: "Delete", exact: true }).click();
       await button("Delete file").click();
-      await page.getByRole("link", { name }).waitFor({ state: "detached" });
+      await tile(name).waitFor({ state: "detached" });
       await dialog.waitFor({ state: "detached" });
     }
   });
@@ -415,16 +418,16 @@ testDashboard("overview, files, schedule, backups and replication", {
     const text = { name: "plan.txt", mimeType: "text/plain", buffer: Buffer.from("what we do next") };
     await page.getByLabel("Files to upload").setInputFiles([text, { ...text, name: "later.txt" }]);
     await waitForText("later.txt uploaded.");
-    await page.getByRole("link", { name: /plan\.txt/ }).click();
+    await tile("plan.txt").click();
     await dialog.getByText("15 bytes").waitFor();
     await dialog.getByText(/^text\/plain/).waitFor();
     await dialog.getByRole("button", { name: "Delete", exact: true }).click();
     await button("Delete file").click();
-    await page.getByRole("link", { name: /plan\.txt/ }).waitFor({ state: "detached" });
-    await page.getByRole("link", { name: /later\.txt/ }).click();
+    await tile("plan.txt").waitFor({ state: "detached" });
+    await tile("later.txt").click();
     await dialog.getByRole("button", { name: "Delete", exact: true }).click();
     await button("Delete file").click();
-    await page.getByRole("link", { name: /later\.txt/ }).waitFor({ state: "detached" });
+    await tile("later.txt").waitFor({ state: "detached" });
     await page.route(
       "**/api/storage/upload*",
       (route) => route.fulfill({ status: 413, json: { errorMessage: "The file is too large" } }),

@@ -140,9 +140,12 @@ testDashboard("forms of settings", {
       assert.deepEqual(await violations(), []);
       await button("Save and test").click();
       await dialog.getByText("127.0.0.1:1: the request failed").waitFor();
+      const json = form("Sign-in providers").getByLabel("Sign-in providers as JSON", { exact: true });
       const correct = async (label: string, text: string) => {
         await keys("Escape");
         await dialog.waitFor({ state: "detached" });
+        // The edit begins with the stored values, which arrive on their own.
+        await until(async () => await json.inputValue() === (await setting("authConfig")).text);
         await button("Edit work").click();
         await dialog.getByLabel(label).fill(text);
         await button("Save and test").click();

@@ -65,7 +65,9 @@ Deno.test({
       const linked = (tab: Page) => tab.getByRole("list", { name: "Linked accounts" }).getByRole("listitem");
       await me(page).click();
       await page.getByRole("button", { name: "Link Home" }).click();
-      await page.waitForURL((url) => url.hash === "");
+      await page.waitForURL((url) => url.origin === server.url && url.hash === "");
+      // The page closes the dialog when it learns which providers the server has.
+      await page.locator("#providers button").first().waitFor({ state: "attached" });
       await me(page).click();
       await linked(page).filter({ hasText: "Home" }).waitFor();
       await linked(page).filter({ hasText: "Home" }).getByRole("button", { name: "Unlink" }).click();

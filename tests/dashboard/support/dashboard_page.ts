@@ -38,6 +38,8 @@ export interface DashboardPage {
   keys(...keys: string[]): Promise<void>;
   /** Waits until the page has rendered changes and run their effects, which for example listen for keys. */
   idle(): Promise<void>;
+  /** Replaces the text of a JSON editor, and waits until the page has received it. */
+  fillEditor(editor: Locator, text: string): Promise<void>;
   /** Changes the width of the page, and waits until it is drawn with that width. */
   resize(width: number): Promise<void>;
   /** Result of a signed-out call. */
@@ -142,6 +144,15 @@ function dashboardPage(
       }
     },
     idle,
+    async fillEditor(editor, text) {
+      await editor.focus();
+      // If Chromium replaces highlighted text, it may add inline styles, which the page's policy forbids.
+      await this.keys("ControlOrMeta+a", "Backspace");
+      await idle();
+      await page.keyboard.insertText(text);
+      // The form receives the text a moment after the editor.
+      await idle();
+    },
     resize: (width) => resize(page, width),
     call: async (path, args = {}, kind = "mutation") =>
       (await server.post(`/api/${kind}`, { path, args })).body.value,

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import type { Browser, CDPSession } from "playwright-core";
 import { PAGE_WAIT_MS } from "../../../support/chromium.ts";
-import { pause } from "../../../support/waiting.ts";
+import { pause, until } from "../../../support/waiting.ts";
 
 interface Reply {
   readonly id?: number;
@@ -44,8 +44,12 @@ export class BarePage {
     const { targetId } = await tools.send("Target.createTarget", { url });
     const { sessionId } = await tools.send("Target.attachToTarget", { targetId, flatten: false });
     const page = new BarePage(tools, sessionId);
-    // A new page shows about:blank first.
-    await page.until((href) => location.href === href && document.readyState === "complete", url);
+    const isLoaded = (href: string) => location.href === href && document.readyState === "complete";
+    // A new page shows about:blank first. A script that runs when it leaves that fails.
+    await until(() => page.evaluate(isLoaded, url).catch(() => false), {
+      what: `${url} is loaded`,
+      timeoutMs: PAGE_WAIT_MS,
+    });
     return page;
   }
 
