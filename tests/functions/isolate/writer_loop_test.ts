@@ -11,6 +11,7 @@ import { runBatch } from "../../../mod/functions/isolate/runs/writer_loop.ts";
 import { defineSchema, defineTable } from "../../../mod/functions/api/mod.ts";
 import type { Batch, Committing, Group } from "../../../mod/functions/wire/messages.ts";
 import { z } from "zod";
+import { isolateLimits } from "../../../mod/functions/limits.ts";
 import { call } from "./support.ts";
 import { pause, until } from "../../support/waiting.ts";
 
@@ -71,8 +72,8 @@ function failing(
   });
 }
 
-/** A pause of the machine interrupts no batch. */
-const stoppedClock = () => 0;
+/** Time is frozen, so that a slow machine does not split batches. */
+const frozenTime = () => 0;
 
 const emptyDatabase = (journal?: WriterOptions["journal"]) => {
   const dir = Deno.makeTempDirSync();
@@ -85,7 +86,7 @@ const emptyDatabase = (journal?: WriterOptions["journal"]) => {
     functions: new Map([["add", { udfPath: "add", spec: add, system: false }]]),
     tables: new AppTables({ app: schema, system: new Map() }),
   };
-  return { app, database, progress, clock: stoppedClock, [Symbol.dispose]: () => opened.dispose() };
+  return { app, database, progress, monotonicNow: frozenTime, [Symbol.dispose]: () => opened.dispose() };
 };
 
 const mutations = (count: number, from = 0) =>
@@ -127,6 +128,44 @@ Deno.test("the end of a batch is announced before its commit, and its responses 
     });
     assert.deepEqual(events.splice(0), expected);
   }
+});
+
+/** A database with a mutation `slow` that takes as long as a group may. */
+function slowDatabase() {
+  const opened = emptyDatabase();
+  let time = 0;
+  const slow = functionSpec(mutation({
+    handler: () => {
+      time += isolateLimits.batchSliceMs;
+      return Promise.resolve(null);
+    },
+  })) ?? assert.fail();
+  opened.app.functions.set("slow", { udfPath: "slow", spec: slow, system: false });
+  return { ...opened, monotonicNow: () => time };
+}
+
+Deno.test("a batch that takes long is committed in several groups, and its end is announced once", async () => {
+  using parts = slowDatabase();
+  const events: string[] = [];
+  const database = received(parts.database, events);
+  await runBatch({ ...parts, database, sender: new NotedFrames(events) }, {
+    type: "Batch",
+    batch: "b",
+    calls: [call("slow", {}), ...mutations(2)],
+  });
+  const group = ["commitGroup", "Group", "maintain"];
+  assert.deepEqual(events, [...group, "Committing", ...group]);
+});
+
+Deno.test("a batch that takes too long ends, and its remaining calls are not answered", async () => {
+  using parts = slowDatabase();
+  const sender = new KeptFrames();
+  const calls = Array.from({ length: 4 }, () => call("slow", {}));
+  await runBatch({ ...parts, sender }, { type: "Batch", batch: "b", calls });
+  assert.deepEqual(sender.groups.map(({ answers, ends = false }) => [answers.length, ends]), [[1, false], [
+    1,
+    true,
+  ]]);
 });
 
 Deno.test("the wait for the next batch ends with it, and starts when a lone call has been answered", async () => {
@@ -255,7 +294,7 @@ Deno.test("[RP8] calls for which a journal left no disk space run once more when
   let calls = 0;
   for (let batch = 0; batch < 100; batch++) {
     events.length = 0;
-    await runBatch({ app, database, progress, sender, clock: stoppedClock }, {
+    await runBatch({ app, database, progress, sender, monotonicNow: frozenTime }, {
       type: "Batch",
       batch: `b${batch}`,
       calls: Array.from({ length: 3 }, () => call("put", { text: `${calls++} ${"y".repeat(2_000)}` })),

@@ -58,12 +58,6 @@ interface Restored {
   readonly hasAllBefore: number;
 }
 
-/** Whether the newest generation can be restored. */
-async function hasSnapshot(replica: string): Promise<boolean> {
-  await using target = await openTarget({ kind: "folder", path: replica }, { make: false });
-  return ((await listGenerations(target)).at(-1)?.snapshots.length ?? 0) > 0;
-}
-
 async function restored(folder: TempFolder, replica: string): Promise<Restored | null> {
   await using target = await openTarget({ kind: "folder", path: replica }, { make: false });
   const generations = await listGenerations(target);
@@ -250,8 +244,7 @@ async function killedAgainAndAgain(rounds: number, first: number): Promise<void>
     flags: flagsOf(folder),
   });
   // A start may have to begin with a snapshot. A graceful stop ships the remaining commits.
-  // Merges remove segments while it runs, so nothing is restored yet.
-  await until(() => hasSnapshot(replica), { what: "a snapshot is there" });
+  await until(async () => await restored(folder, replica) !== null, { what: "a snapshot is there" });
   await server.stop();
   const last = await restored(folder, replica);
   assert.deepEqual(sorted(last?.model), sorted(documentsIn(folder.at("data", "data.db"))));

@@ -24,8 +24,8 @@ export interface WriterParts {
   readonly untilNext?: Pick<AdaptiveSpinner, "waitStarted" | "waitEnded">;
   /** Appends rows to a log elsewhere before their groups are committed. `null` without one. */
   readonly append?: Append | null;
-  /** Monotonic time in milliseconds, which limits batches. */
-  readonly clock?: () => number;
+  /** Monotonic time in milliseconds, for limits and durations. Default: `performance.now()`. */
+  readonly monotonicNow?: () => number;
 }
 
 /** A batch that has run this long is too large: the writer returns the remaining calls to main. */
@@ -34,8 +34,8 @@ const BATCH_MS_MAX = 2 * isolateLimits.batchSliceMs;
 /** Runs a batch in one group, or several if it takes long. */
 export async function runBatch(parts: WriterParts, batch: Batch): Promise<void> {
   parts.untilNext?.waitEnded();
-  const { clock = monotonic } = parts;
-  const endsAt = clock() + BATCH_MS_MAX;
+  const { monotonicNow = monotonic } = parts;
+  const endsAt = monotonicNow() + BATCH_MS_MAX;
   for (let from = 0, ends = false, announced = false; from < batch.calls.length && !ends;) {
     const group = await runGroup(parts, { batch, from, endsAt, announced, roomMade: 0 });
     from += group.answers;
@@ -70,7 +70,7 @@ interface RunGroup {
 
 async function runGroup(parts: WriterParts, given: GroupRun): Promise<RunGroup> {
   const { batch, from, endsAt } = given;
-  const { app, database, progress, sender, append = null, clock = monotonic } = parts;
+  const { app, database, progress, sender, append = null, monotonicNow = monotonic } = parts;
   const answers: WireAnswer[] = [];
   const packer = new EntryPacker();
   const segments: string[] = [];
@@ -81,20 +81,20 @@ async function runGroup(parts: WriterParts, given: GroupRun): Promise<RunGroup> 
   let { announced } = given;
   let begun = 0;
   let chars = 0;
-  let now = clock();
+  let now = monotonicNow();
   const until = now + isolateLimits.batchSliceMs;
   try {
     progress.storing();
     database.openGroup();
     opened = true;
-    let since = clock();
+    let since = monotonicNow();
     for (const mutation of batch.calls.slice(from)) {
       const at = progress.begin(from + begun++);
       const run = await runMutation(app, database, { mutation, at, undos });
       answers.push(packAnswer(run, segments));
       if (run.entry !== null) packer.add(run.entry);
       chars += answerChars(run);
-      now = clock();
+      now = monotonicNow();
       uses.push(Math.round((now - since) * 1000) / 1000, ...run.use);
       since = now;
       if (now >= until || chars >= isolateLimits.groupCharsMax) break;
