@@ -28,6 +28,8 @@ if (accessToken === null) {
 async function show() {
   // Without a frontend, / redirects to the dashboard, which cannot be framed.
   const { url } = await fetch("/", { method: "HEAD" });
+  // The session may have ended in the meantime, or be about to.
+  if (element("end").disabled || element("end").hidden) return;
   if (new URL(url).pathname.startsWith("/_/")) {
     return say("This server has no frontend. The session stays active until you end it here.");
   }

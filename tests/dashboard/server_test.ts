@@ -343,7 +343,7 @@ testDashboard("overview, files, schedule, backups and replication", {
     await keys("Escape");
   });
 
-  /** A file in the grid. The running upload, which is listed below, is a link with its name too. */
+  /** A file's tile in the grid. An upload in progress is also a link with the file's name. */
   const tile = (name: string) => page.locator(".tiles").getByRole("link", { name });
 
   await t.step("the preview shows the whole image", async () => {

@@ -144,7 +144,7 @@ testDashboard("forms of settings", {
       const correct = async (label: string, text: string) => {
         await keys("Escape");
         await dialog.waitFor({ state: "detached" });
-        // The edit begins with the stored values, which arrive on their own.
+        // The dialog starts with the stored values. Wait until the page has received them.
         await until(async () => await json.inputValue() === (await setting("authConfig")).text);
         await button("Edit work").click();
         await dialog.getByLabel(label).fill(text);

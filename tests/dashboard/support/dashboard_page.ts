@@ -146,7 +146,7 @@ function dashboardPage(
     idle,
     async fillEditor(editor, text) {
       await editor.focus();
-      // If Chromium replaces highlighted text, it may add inline styles, which the page's policy forbids.
+      // Delete first: replacing highlighted text may make Chromium add inline styles, which the page's policy forbids.
       await this.keys("ControlOrMeta+a", "Backspace");
       await idle();
       await page.keyboard.insertText(text);
