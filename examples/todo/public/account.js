@@ -5,7 +5,7 @@ import { showFactors } from "./second_factor.js";
 
 export const providerName = (provider) => `${provider[0].toUpperCase()}${provider.slice(1)}`;
 
-/** Keeps a dialog's content, and what opens it, true to the account. Returns how to end that. */
+/** Keeps a dialog's content, and what opens it, true to the account. `providers` is a promise. Returns how to end that. */
 export function showAccount({ opener, dialog }, { client, providers, attempt }) {
   const [picture, name] = opener.children;
   const list = dialog.querySelector("ul");
@@ -41,10 +41,12 @@ export function showAccount({ opener, dialog }, { client, providers, attempt }) 
       return entry;
     }));
     const linked = new Set(identities.map(({ provider }) => provider));
-    more.replaceChildren(
-      ...providers.filter((provider) => !linked.has(provider)).map((provider) =>
-        button(`Link ${providerName(provider)}`, () => attempt(client.auth.linkIdentity(provider)))
-      ),
+    providers.then((all) =>
+      more.replaceChildren(
+        ...all.filter((provider) => !linked.has(provider)).map((provider) =>
+          button(`Link ${providerName(provider)}`, () => attempt(client.auth.linkIdentity(provider)))
+        ),
+      )
     );
     isLinked = identities.length > 0;
     showNote();

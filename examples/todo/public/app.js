@@ -55,7 +55,6 @@ signIn.addEventListener("submit", async (event) => {
 // Sign-in with the providers that the server lists. Their window returns to this page, which then closes it. Refusals are shown
 // in every tab.
 
-let providers = [];
 client.auth.onRefusal((error) => {
   const { message } = error;
   if (!askForFactor(error)) {
@@ -74,14 +73,13 @@ client.auth.completeRedirect().then(({ type, token }) => {
     showText("sign-in-problem", error.message);
   }
 });
-client.auth.signInWays().then(({ oauth, anonymous }) => {
-  providers = oauth;
+const providers = client.auth.signInWays().then(({ oauth, anonymous }) => {
   byId("try").hidden = !anonymous;
   byId("providers").replaceChildren(
     ...oauth.map((provider) => button(`Sign in with ${providerName(provider)}`, () => signInWith(provider))),
   );
-  if (document.body.dataset.view === "app") startAccount();
-}, () => {});
+  return oauth;
+}, () => []);
 
 // A user without an account has lists like any other, and keeps them when adding a passkey or linking an account.
 byId("try").addEventListener("click", () => {
