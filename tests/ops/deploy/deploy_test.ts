@@ -247,10 +247,10 @@ Deno.test("deploys to a running server", async (t) => {
     abort.abort();
     await assert.rejects(broken);
     while ((await admin_("POST", "/functions/rollback", { hash: second, dryRun: true })).status !== 200);
-    // The server notices the end of the connection a moment later.
+    // The server detects the closed connection a moment later.
     let left: string[] = [];
     await until(async () => isDeepStrictEqual(left = await world.leftovers(), before), {
-      what: () => `nothing is left of ${left}`,
+      what: () => `leftovers are removed: ${left}`,
     });
   });
 });

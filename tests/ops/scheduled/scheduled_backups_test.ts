@@ -130,11 +130,11 @@ Deno.test("[SB4] a backup ended by a graceful stop is created after the next sta
   assert.deepEqual(world.hours, [0, 24 + 1 / 60, 48]);
 });
 
-Deno.test("[SB4] the run of a backup that a stop has ended is unavailable, and its function has not failed", async () => {
+Deno.test("[SB4] a run after the stop is reported as unavailable, not as an error of its function", async () => {
   await using world = await BackupWorld.open();
   await world.backups[Symbol.asyncDispose]();
   const outcome = await backupActions(world.backups).get(BACKUP_PATH)?.run({}, anonymous);
-  assert.deepEqual(outcome, unavailable("The server is stopping, or another server makes backups"));
+  assert.deepEqual(outcome, unavailable("The backup was interrupted, or another server makes backups"));
 });
 
 Deno.test("[SB4] a backup killed with the server is created after the next start", async () => {

@@ -160,6 +160,7 @@ export class ScheduledBackups implements AsyncDisposable {
         log("info", "Old scheduled backup deleted", { target: target.location, name });
       }
     } catch (error) {
+      // The stop has aborted the listing.
       if (this.#closed) return;
       const reason = error instanceof Error ? error.message : String(error);
       log("warn", "Cannot delete old scheduled backups", { code: "backup", target: target.location, reason });
@@ -196,6 +197,7 @@ export class ScheduledBackups implements AsyncDisposable {
       if (dueAt <= clock.now()) await this.run();
       else this.#wait(dueAt, () => this.#catchUp());
     } catch (error) {
+      // The stop has aborted the listing.
       if (this.#closed) return;
       const reason = error instanceof Error ? error.message : String(error);
       this.#failure = reason;
@@ -251,7 +253,7 @@ export function backupActions(backups: Pick<ScheduledBackups, "run">): ReadonlyM
         case "failed":
           return failed("user", `Scheduled backup failed: ${end.reason}`);
         case "stopped":
-          return unavailable("The server is stopping, or another server makes backups");
+          return unavailable("The backup was interrupted, or another server makes backups");
         default:
           return end satisfies never;
       }
