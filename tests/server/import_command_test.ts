@@ -12,6 +12,7 @@ import { Child, projectDir } from "../support/processes/child.ts";
 import { ServerProcess } from "../support/processes/server_process.ts";
 import { textOf } from "../ops/export/support.ts";
 import { Commands, type Ran } from "../support/commands.ts";
+import { HANG_MS, retry } from "../support/waiting.ts";
 
 const commands = Commands.with("import");
 
@@ -182,8 +183,6 @@ function rowsOf(count: number): string {
 
 /** Enough that the import is still running after the test process was paused for a moment. */
 const LONG_ROWS = 20_000;
-/** Imports of so many rows that a busy machine may end before they are interrupted. */
-const TRIES = 5;
 
 /** Starts an import of many rows, and waits until some of them are written and others are not. */
 async function startLongImport(place: Place): Promise<Child> {
@@ -208,34 +207,32 @@ function notesIn(place: Place): number[] {
 }
 
 Deno.test("[IM8] a signal ends the command after the current batch, and reports the number of imported rows", async () => {
-  for (let tries = 1, written = LONG_ROWS; written === LONG_ROWS; tries++) {
-    assert.ok(tries <= TRIES, "each import was over before it was stopped");
+  await retry(async () => {
     await using place = new Place();
     await using child = await startLongImport(place);
-    const stopped = child.line(/stopped: (\d+) rows written and kept/).then(
-      ([, written]) => Number(written),
-      (error) => error,
-    );
-    const { code } = await child.stop();
-    if (code === 0) continue;
-    written = await stopped;
+    const { code } = await child.stop(HANG_MS);
+    if (code === 0) return false;
     assert.equal(code, 1);
-    assert.equal(notesIn(place).length, written);
-  }
+    const [, written] = /stopped: (\d+) rows written and kept/.exec(child.lastOutput) ??
+      assert.fail(child.lastOutput);
+    assert.equal(notesIn(place).length, Number(written));
+    return true;
+  }, { what: "an import is stopped" });
 });
 
 Deno.test("[IM15] kill -9 leaves complete batches, and the import can be repeated", async () => {
   await using place = new Place();
   let left: number[] = [];
-  for (let tries = 1; left.length % LONG_ROWS === 0; tries++) {
-    assert.ok(tries <= TRIES, "each import was over before it was killed");
+  await retry(async () => {
     await Deno.remove(place.dataDir, { recursive: true }).catch(() => {});
     const child = await startLongImport(place);
     await child.kill();
     // Waits for the writer, which ends with the command.
     await place.query();
     left = notesIn(place).sort((a, b) => a - b);
-  }
+    assert.ok(left.length > 0, "committed rows are missing");
+    return left.length < LONG_ROWS;
+  }, { what: "an import is killed" });
   assert.equal(left.length % opsLimits.importBatchRowsMax, 0);
   assert.deepEqual(left, Array.from(left, (_, n) => n));
   const few = place.write("in", { "notes.jsonl": rowsOf(100) });

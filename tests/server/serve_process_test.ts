@@ -219,7 +219,7 @@ async function checkServingWithoutFolder(a: App): Promise<void> {
     await using server = await a.serve([], [], []);
     assert.deepEqual((await server.call("query", "notes:list")).value, notes);
     await until(() => /\bsetup +http/.test(server.child.lastOutput));
-    // The warning is in the log, another stream.
+    // The warning is logged to the other output stream, which may be read later.
     hash = await found(
       () => /WARN\s+Nothing was deployed yet: serving version (\w{32})/i.exec(server.child.lastOutput)?.[1],
       { what: () => server.child.lastOutput },

@@ -8,6 +8,7 @@ import { resumableLimits } from "../../mod/storage/limits.ts";
 import { ServerProcess } from "../support/processes/server_process.ts";
 import { FaultProxy } from "../client/support/fault_proxy.ts";
 import { resumable } from "./support/tus.ts";
+import { statIfThere } from "../../mod/kit/durable_files.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { until } from "../support/waiting.ts";
 
@@ -156,15 +157,19 @@ Deno.test({
       const offsets: number[] = [];
       let certain = 0;
       const spool = join(dataDir, "storage", "resumable");
-      const arrived = () =>
-        [...Deno.readDirSync(spool)].filter(({ name }) => name.endsWith(".part"))
-          .reduce((bytes, { name }) => bytes + Deno.statSync(join(spool, name)).size, 0);
-      let over = false;
+      const arrived = async () => {
+        let bytes = 0;
+        for await (const { name } of Deno.readDir(spool)) {
+          if (name.endsWith(".part")) bytes += (await statIfThere(join(spool, name)))?.size ?? 0;
+        }
+        return bytes;
+      };
+      let isUploaded = false;
       const kills = (async () => {
         for (const bytes of [MiB, 40 * MiB, 70 * MiB]) {
-          await until(() => over || arrived() >= bytes, { everyMs: 1 });
-          // On a busy machine the rest may arrive between two looks.
-          if (over) return;
+          await until(async () => isUploaded || await arrived() >= bytes, { everyMs: 1 });
+          // On a busy machine the upload may finish between two checks.
+          if (isUploaded) return;
           await server.kill();
           // The saved progress, plus the save in progress.
           certain = bytes - resumableLimits.checkpointBytes - MiB;
@@ -183,7 +188,7 @@ Deno.test({
           offsets.push(Number(offset));
         },
       });
-      const last = await done.finally(() => over = true);
+      const last = await done.finally(() => isUploaded = true);
       await kills;
       const id = last.getHeader("Syncline-Storage-Id");
       const stored = await read(server, id);

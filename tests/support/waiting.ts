@@ -9,6 +9,7 @@ const CHECK_MS = 5;
 /** A check uses processor time of the awaited work, so slow checks are less frequent. */
 const PAUSE_FACTOR = 3;
 const CHECK_MS_MAX = 100;
+const TRIES_MAX = 10;
 
 export interface UntilOptions {
   /** Describes the awaited event for the error. A function is called at the timeout. */
@@ -44,6 +45,16 @@ export async function found<Value>(
     ...options,
   });
   return value as Value;
+}
+
+/** Tries again until an attempt succeeds: for events that may come too late on a busy machine. Throws after ten attempts. */
+export async function retry(
+  attempt: () => Promise<boolean>,
+  { what }: { readonly what: string },
+): Promise<void> {
+  for (let tries = 1; !await attempt(); tries++) {
+    if (tries === TRIES_MAX) throw new Error(`Not in ${TRIES_MAX} attempts: ${what}`);
+  }
 }
 
 /** Waits for a fixed time: for a load with pauses, or to check that nothing happens. Never to wait for an event. */

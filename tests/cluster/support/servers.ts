@@ -1,4 +1,5 @@
 /** Servers of one cluster in this process. */
+import assert from "node:assert/strict";
 import { join } from "node:path";
 import { Lease } from "../../../mod/cluster/postgres/lease.ts";
 import { clusterLimits } from "../../../mod/cluster/postgres/limits.ts";
@@ -171,6 +172,12 @@ export async function add(server: TestServer, text: string): Promise<number> {
   }, { what: `"${text}" is added` });
 }
 
+/** Returns the texts of the notes. Asks again while the server changes its role, when running queries end as `unavailable`. */
 export async function notes(server: TestServer): Promise<readonly string[]> {
-  return (await server.post("/api/query", { path: "notes:list", args: {} })).body.value;
+  return await found(async () => {
+    const { status, body } = await server.post("/api/query", { path: "notes:list", args: {} });
+    if (status === 503 && body.errorData?.code === "unavailable") return null;
+    assert.ok(Array.isArray(body.value), JSON.stringify(body));
+    return body.value;
+  }, { what: "a query is answered" });
 }

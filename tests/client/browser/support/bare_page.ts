@@ -45,9 +45,10 @@ export class BarePage {
     const { sessionId } = await tools.send("Target.attachToTarget", { targetId, flatten: false });
     const page = new BarePage(tools, sessionId);
     const isLoaded = (href: string) => location.href === href && document.readyState === "complete";
-    // A new page shows about:blank first. A script that runs when it leaves that fails.
-    await until(() => page.evaluate(isLoaded, url).catch(() => false), {
-      what: `${url} is loaded`,
+    // A new page shows about:blank first. Evaluations fail while it navigates away from that.
+    let failure: unknown;
+    await until(() => page.evaluate(isLoaded, url).catch((error) => (failure = error, false)), {
+      what: () => `${url} is loaded; the last failure was ${failure}`,
       timeoutMs: PAGE_WAIT_MS,
     });
     return page;

@@ -107,7 +107,7 @@ export async function failing() {
   return texts;
 }
 
-/** A component that suspends, one that fails, and one that is unmounted before its result arrives. */
+/** A component that suspends, one that fails, and one that is unmounted, usually before its result arrives. */
 export async function suspending() {
   function One({ rank }: { rank: number }) {
     return <p>{useSuspenseQuery(api.rows.text, { list: "suspending", rank })}</p>;
@@ -131,7 +131,7 @@ export async function suspending() {
   await until(() => place.textContent === "asked_to_fail: This row fails");
   const before = shown.length;
   show(tree(3));
-  // The result may have replaced it already.
+  // The result may already have replaced the fallback.
   await until(() => shown.slice(before).includes("waiting"));
   show(null);
   const abandoned = wire.adds;
